@@ -1,0 +1,55 @@
+# Every target sets up .venv by itself where it is missing or out of date.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt
+BENCH ?= all
+
+.PHONY: help demo test test-slow check bench clean
+
+help:
+	@echo "make demo       align two real graphs that come with the package"
+	@echo "make test       all fast tests (under ten minutes)"
+	@echo "make test-slow  the long ones"
+	@echo "make check      formatting, lint and types"
+	@echo "make bench      measure speed and memory (BENCH=name for one)"
+
+$(BIN)/python:
+	@echo "== Creating $(VENV)"
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "rlea needs Python 3.11 or newer; try: make PYTHON=python3.11 ...")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: $(BIN)/python pyproject.toml constraints.txt
+	@echo "== Installing rlea (about a minute and a half; torch is the largest part)"
+	$(PIP) -e .
+	@touch $@
+
+$(VENV)/.installed-test: $(VENV)/.installed
+	@echo "== Installing what the tests need"
+	$(PIP) -e '.[test]'
+	@touch $@
+
+$(VENV)/.installed-bench: $(VENV)/.installed
+	@echo "== Installing what the benchmarks need"
+	$(PIP) -e '.[bench]'
+	@touch $@
+
+demo: $(VENV)/.installed
+	$(BIN)/rlea demo
+
+test: $(VENV)/.installed-test
+	$(BIN)/python -m pytest
+
+test-slow: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -m slow
+
+check: $(VENV)/.installed-test
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.installed-bench
+	$(BIN)/python benchmarks/run.py $(BENCH)
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache

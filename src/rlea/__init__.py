@@ -1,0 +1,72 @@
+"""rlea: entity alignment as a sequence of decisions. Two knowledge graphs in, one-to-one links with a confidence out.
+
+>>> import rlea
+>>> pair = rlea.read("D_W_15K_V1")                                # doctest: +SKIP
+>>> result = rlea.align(pair, rlea.AlignSettings("names"))        # doctest: +SKIP
+>>> result.links.f1, len(result.matching)                         # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rlea.candidates import Candidates, find_candidates
+    from rlea.embeddings import Embeddings
+    from rlea.errors import InputError
+    from rlea.graph import GraphPair, KnowledgeGraph, Links
+    from rlea.matchers import MATCHERS
+    from rlea.matching import Matching, Task
+    from rlea.pipeline import AlignSettings, Result, align, bench, embed, read, write
+
+_HOME = {
+    "AlignSettings": "pipeline",
+    "Candidates": "candidates",
+    "Embeddings": "embeddings",
+    "GraphPair": "graph",
+    "InputError": "errors",
+    "KnowledgeGraph": "graph",
+    "Links": "graph",
+    "MATCHERS": "matchers",
+    "Matching": "matching",
+    "Result": "pipeline",
+    "Task": "matching",
+    "align": "pipeline",
+    "bench": "pipeline",
+    "embed": "pipeline",
+    "find_candidates": "candidates",
+    "read": "pipeline",
+    "write": "pipeline",
+}
+
+__all__ = [
+    "MATCHERS",
+    "AlignSettings",
+    "Candidates",
+    "Embeddings",
+    "GraphPair",
+    "InputError",
+    "KnowledgeGraph",
+    "Links",
+    "Matching",
+    "Result",
+    "Task",
+    "align",
+    "bench",
+    "embed",
+    "find_candidates",
+    "read",
+    "write",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Public names load their module on first use, so that `rlea --help` does not wait for numpy."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'rlea' has no attribute {name!r}")
+    return getattr(import_module(f"rlea.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,419 @@
+"""Candidate pairs: the exact k best targets of every source and the k best sources of every target.
+
+One blocked pass over the score matrix serves both directions; the matrix itself is never held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from rlea.graph import Ids
+from rlea.progress import Progress, silent
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+    from rlea.embeddings import Embeddings
+
+BLOCK_ROWS = 1024  # a block of scores (1024 x 4096 floats, 16 MiB) stays near the cache and keeps both cores busy
+BLOCK_COLUMNS = 4096
+SPARSE_BLOCK_BYTES = 64 << 20  # sparse vectors: a block spans all columns, as many rows as fit here
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Candidate pairs as flat arrays, row after row; within a row best first, ties in an order blind to ids."""
+
+    rows: Ids  # (num_pairs,)
+    columns: Ids  # (num_pairs,)
+    scores: Floats  # (num_pairs,)
+    row_starts: NDArray[np.int64]  # (num_rows + 1,): the pairs of row i are row_starts[i]:row_starts[i + 1]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """Scored pairs between two pools of entities. Rows and columns are positions in the pools, not entity ids.
+
+    Row i of `forward_columns` holds the columns of the k best targets of source i, best first, with `forward_scores`;
+    `backward_rows` the rows of the k best sources of target j. Unused places hold -1 with the score -inf (sparse
+    vectors with nothing in common are no candidates).
+    """
+
+    source_ids: Ids  # (num_rows,) entity ids of the source pool
+    target_ids: Ids  # (num_columns,) entity ids of the target pool
+    forward_columns: Ids  # (num_rows, k)
+    forward_scores: Floats  # (num_rows, k), descending
+    backward_rows: Ids  # (num_columns, k)
+    backward_scores: Floats  # (num_columns, k), descending
+    embeddings: Embeddings  # for the score of a pair that is not among the candidates
+
+    @property
+    def num_rows(self) -> int:
+        return len(self.source_ids)
+
+    @property
+    def num_columns(self) -> int:
+        return len(self.target_ids)
+
+    @property
+    def is_complete(self) -> bool:
+        """Every pair is a candidate, so that sparse methods are the dense ones."""
+        return self.forward_columns.shape[1] >= self.num_columns and not bool((self.forward_columns < 0).any())
+
+    @cached_property
+    def pairs(self) -> Pairs:
+        """The union of both directions, each pair once."""
+        if self.is_complete:
+            extra = np.zeros((0, 0), dtype=np.int32)
+            counts = np.full(self.num_rows, self.num_columns, dtype=np.int64)
+        else:
+            extra = self.backward_rows
+            counts = _count_pairs(self.forward_columns, self.backward_rows)
+        starts = np.zeros(self.num_rows + 1, dtype=np.int64)
+        np.cumsum(counts, out=starts[1:])
+        rows = np.repeat(np.arange(self.num_rows, dtype=np.int32), counts)
+        columns = np.empty(starts[-1], dtype=np.int32)
+        scores = np.empty(starts[-1], dtype=np.float32)
+        _fill_pairs(self.forward_columns, self.forward_scores, extra, self.backward_scores, starts, columns, scores)
+        return Pairs(rows, columns, scores, starts)
+
+    def csls_means(self, k: int = 10) -> tuple[Floats, Floats]:
+        """Mean score of the k best partners of every row and of every column; absent ones count as 0."""
+        return _means(self.forward_scores, k), _means(self.backward_scores, k)
+
+    def score_pairs(self, rows: NDArray[np.integer], columns: NDArray[np.integer]) -> Floats:
+        """The scores of any pairs of positions, candidates or not."""
+        source, target = self.source_ids[rows], self.target_ids[columns]
+        a, b = prepare(self.embeddings.source, self.embeddings), prepare(self.embeddings.target, self.embeddings)
+        if self.embeddings.is_sparse:
+            return np.asarray(a[source].multiply(b[target]).sum(axis=1), dtype=np.float32).ravel()
+        if self.embeddings.measure == "manhattan":
+            return np.asarray(-np.abs(a[source] - b[target]).sum(axis=1), dtype=np.float32)
+        return np.asarray(np.einsum("id,id->i", a[source], b[target]), dtype=np.float32)
+
+
+def find_candidates(
+    embeddings: Embeddings,
+    source_ids: NDArray[np.integer],
+    target_ids: NDArray[np.integer],
+    k: int = 50,
+    progress: Progress = silent,
+) -> Candidates:
+    """Exact top k in both directions between the two pools, in blocks.
+
+    Of pairs with the same score at the edge of the k best, which ones stay is drawn without regard to ids.
+    """
+    source_ids = np.asarray(source_ids, dtype=np.int32)
+    target_ids = np.asarray(target_ids, dtype=np.int32)
+    num_rows, num_columns = len(source_ids), len(target_ids)
+    forward_k, backward_k = min(k, num_columns), min(k, num_rows)
+    if num_rows == 0 or num_columns == 0:
+        nothing, no_scores = np.zeros((num_rows, 0), np.int32), np.zeros((num_rows, 0), np.float32)
+        nobody, none = np.zeros((num_columns, 0), np.int32), np.zeros((num_columns, 0), np.float32)
+        return Candidates(source_ids, target_ids, nothing, no_scores, nobody, none, embeddings)
+    # Pools are searched in a random order: among equals, "first come" then favours no id.
+    rng = np.random.default_rng(0)
+    row_order, column_order = rng.permutation(num_rows), rng.permutation(num_columns)
+    rows = prepare(embeddings.source[source_ids[row_order]], embeddings)
+    columns = prepare(embeddings.target[target_ids[column_order]], embeddings)
+    lowest = np.float32(0.0 if embeddings.is_sparse else -np.inf)
+    forward = _Best(num_rows, forward_k, lowest)
+    backward = _Best(num_columns, backward_k, lowest)
+    score_block, block_rows, block_columns = _scorer(rows, columns, embeddings)
+    done, total = 0, num_rows * num_columns
+    for top in range(0, num_rows, block_rows):
+        for left in range(0, num_columns, block_columns):
+            block = score_block(top, left)
+            _keep_best_of_rows(block, top, left, forward.ids, forward.scores)
+            _keep_best_of_columns(block, top, left, backward.ids, backward.scores)
+            done += block.size
+            progress("candidates", done, total)
+    forward_columns, forward_scores = forward.finished(row_order, column_order)
+    backward_rows, backward_scores = backward.finished(column_order, row_order)
+    return Candidates(
+        source_ids, target_ids, forward_columns, forward_scores, backward_rows, backward_scores, embeddings
+    )
+
+
+def prepare(vectors: Floats | csr_matrix, embeddings: Embeddings) -> Floats | csr_matrix:
+    """Vectors of which the plain inner product is the measure (for `manhattan`: the vectors themselves)."""
+    if not isinstance(vectors, np.ndarray):
+        if embeddings.measure == "inner":
+            return vectors
+        from sklearn.preprocessing import normalize
+
+        return normalize(vectors)
+    vectors = np.ascontiguousarray(vectors, dtype=np.float32)
+    if embeddings.measure != "cosine":
+        return vectors
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors / np.maximum(norms, np.float32(1e-12)), dtype=np.float32)
+
+
+def tie_hash(rows: NDArray[np.integer], columns: NDArray[np.integer], seed: int = 0) -> NDArray[np.uint64]:
+    """A pseudo-random key for every pair: settles ties the same way every time, without favouring low or equal ids."""
+    return np.asarray(
+        _hash_pairs(np.asarray(rows, dtype=np.int64), np.asarray(columns, dtype=np.int64), np.uint64(seed))
+    )
+
+
+class _Best:
+    """Heaps of the best scores so far, the worst of the best on top (place 0)."""
+
+    def __init__(self, count: int, k: int, lowest: np.float32) -> None:
+        self.ids = np.full((count, k), -1, dtype=np.int32)
+        self.scores = np.full((count, k), lowest, dtype=np.float32)
+
+    def finished(self, own: NDArray[np.intp], other: NDArray[np.intp]) -> tuple[Ids, Floats]:
+        """Sorted best first and back in the callers' order of positions."""
+        _sort_best(self.ids, self.scores, own, other)
+        ids = np.empty_like(self.ids)
+        scores = np.empty_like(self.scores)
+        ids[own] = np.where(self.ids < 0, -1, other[self.ids])
+        scores[own] = np.where(self.ids < 0, -np.inf, self.scores)
+        return ids, scores
+
+
+def _scorer(
+    rows: Floats | csr_matrix, columns: Floats | csr_matrix, embeddings: Embeddings
+) -> tuple[Callable[[int, int], Floats], int, int]:
+    """A function that computes one block of scores, and the block's height and width."""
+    if not isinstance(rows, np.ndarray):
+        inverted = columns.tocsc()
+        width = columns.shape[0]
+        height = int(max(1, min(BLOCK_ROWS, SPARSE_BLOCK_BYTES // (4 * max(width, 1)))))
+
+        def sparse_block(top: int, left: int) -> Floats:
+            part = rows[top : top + height]
+            block = np.zeros((part.shape[0], width), dtype=np.float32)
+            _multiply_sparse(
+                part.indptr, part.indices, part.data, inverted.indptr, inverted.indices, inverted.data, block
+            )
+            return block
+
+        return sparse_block, height, width
+    if embeddings.measure == "manhattan":
+
+        def manhattan_block(top: int, left: int) -> Floats:
+            part, other = rows[top : top + BLOCK_ROWS], columns[left : left + BLOCK_COLUMNS]
+            block = np.empty((len(part), len(other)), dtype=np.float32)
+            _manhattan(part, other, block)
+            return block
+
+        return manhattan_block, BLOCK_ROWS, BLOCK_COLUMNS
+
+    buffer = np.empty(BLOCK_ROWS * BLOCK_COLUMNS, dtype=np.float32)
+
+    def inner_block(top: int, left: int) -> Floats:
+        part, other = rows[top : top + BLOCK_ROWS], columns[left : left + BLOCK_COLUMNS]
+        block = buffer[: len(part) * len(other)].reshape(len(part), len(other))
+        return np.matmul(part, other.T, out=block)
+
+    return inner_block, BLOCK_ROWS, BLOCK_COLUMNS
+
+
+def _means(scores: Floats, k: int) -> Floats:
+    best = scores[:, :k]
+    if best.shape[1] == 0:
+        return np.zeros(len(best), dtype=np.float32)
+    return np.asarray(np.where(np.isfinite(best), best, 0.0).mean(axis=1), dtype=np.float32)
+
+
+@numba.njit(cache=True)
+def _mix(value: int) -> int:
+    """The finaliser of splitmix64: every input bit moves every output bit."""
+    value ^= value >> np.uint64(30)
+    value *= np.uint64(0xBF58476D1CE4E5B9)
+    value ^= value >> np.uint64(27)
+    value *= np.uint64(0x94D049BB133111EB)
+    return value ^ (value >> np.uint64(31))
+
+
+@numba.njit(cache=True)
+def hash_pair(row: int, column: int, seed: int) -> int:
+    """The tie key of one pair, for use inside compiled code (all numbers uint64)."""
+    mixed = _mix(np.uint64(row) + np.uint64(0x9E3779B97F4A7C15) * (np.uint64(seed) + np.uint64(1)))
+    return _mix(mixed ^ (np.uint64(column) * np.uint64(0xD6E8FEB86659FD93)))
+
+
+@numba.njit(cache=True)
+def _hash_pairs(rows, columns, seed):  # type: ignore[no-untyped-def]
+    result = np.empty(len(rows), dtype=np.uint64)
+    for i in range(len(rows)):
+        result[i] = hash_pair(rows[i], columns[i], seed)
+    return result
+
+
+@numba.njit(cache=True)
+def _replace_worst(ids, scores, new_id, new_score):  # type: ignore[no-untyped-def]
+    """Put a pair in place of the worst kept one and restore the heap."""
+    size = len(ids)
+    place = 0
+    while True:
+        child = 2 * place + 1
+        if child >= size:
+            break
+        if child + 1 < size and scores[child + 1] < scores[child]:
+            child += 1
+        if scores[child] >= new_score:
+            break
+        ids[place] = ids[child]
+        scores[place] = scores[child]
+        place = child
+    ids[place] = new_id
+    scores[place] = new_score
+
+
+@numba.njit(cache=True, parallel=True)
+def _keep_best_of_rows(block, top, left, ids, scores):  # type: ignore[no-untyped-def]
+    height, width = block.shape
+    for i in numba.prange(height):
+        row = block[i]
+        own_ids, own_scores = ids[top + i], scores[top + i]
+        worst = own_scores[0]
+        for start in range(0, width, 16):
+            end = min(start + 16, width)
+            # Most stretches hold nothing good enough; this loop without branches runs in vector registers.
+            found = False
+            for j in range(start, end):
+                found |= row[j] > worst
+            if found:
+                for j in range(start, end):
+                    if row[j] > worst:
+                        _replace_worst(own_ids, own_scores, left + j, row[j])
+                        worst = own_scores[0]
+
+
+@numba.njit(cache=True, parallel=True)
+def _keep_best_of_columns(block, top, left, ids, scores):  # type: ignore[no-untyped-def]
+    height, width = block.shape
+    strip = 256
+    for part in numba.prange((width + strip - 1) // strip):
+        low, high = part * strip, min((part + 1) * strip, width)
+        worst = np.empty(strip, dtype=np.float32)
+        for j in range(low, high):
+            worst[j - low] = scores[left + j, 0]
+        for i in range(height):
+            row = block[i]
+            for start in range(low, high, 16):
+                end = min(start + 16, high)
+                found = False
+                for j in range(start, end):
+                    found |= row[j] > worst[j - low]
+                if found:
+                    for j in range(start, end):
+                        if row[j] > worst[j - low]:
+                            _replace_worst(ids[left + j], scores[left + j], top + i, row[j])
+                            worst[j - low] = scores[left + j, 0]
+
+
+@numba.njit(cache=True, parallel=True)
+def _sort_best(ids, scores, own, other):  # type: ignore[no-untyped-def]
+    for i in numba.prange(len(ids)):
+        _sort_descending(ids[i], scores[i], own[i], other)
+
+
+@numba.njit(cache=True)
+def _sort_descending(ids, scores, own, names):  # type: ignore[no-untyped-def]
+    """Sort one row in place: score descending, equal scores by the tie key; empty places (-1) last."""
+    order = np.argsort(-scores, kind="mergesort")
+    ids[:] = ids[order]
+    scores[:] = scores[order]
+    size = len(ids)
+    i = 0
+    while i < size:
+        j = i + 1
+        while j < size and scores[j] == scores[i]:
+            j += 1
+        for a in range(i + 1, j):
+            b = a
+            while b > i and _comes_before(ids[b], ids[b - 1], own, names):
+                ids[b], ids[b - 1] = ids[b - 1], ids[b]
+                b -= 1
+        i = j
+
+
+@numba.njit(cache=True)
+def _comes_before(first, second, own, names):  # type: ignore[no-untyped-def]
+    if first < 0 or second < 0:
+        return first >= 0
+    return hash_pair(own, names[first], 0) < hash_pair(own, names[second], 0)
+
+
+@numba.njit(cache=True, parallel=True)
+def _manhattan(rows, columns, block):  # type: ignore[no-untyped-def]
+    for i in numba.prange(len(rows)):
+        for j in range(len(columns)):
+            total = np.float32(0.0)
+            for d in range(rows.shape[1]):
+                total += abs(rows[i, d] - columns[j, d])
+            block[i, j] = -total
+
+
+@numba.njit(cache=True, parallel=True)
+def _multiply_sparse(indptr, indices, data, column_starts, column_rows, column_data, block):  # type: ignore[no-untyped-def]
+    for i in numba.prange(len(indptr) - 1):
+        row = block[i]
+        for p in range(indptr[i], indptr[i + 1]):
+            feature, weight = indices[p], np.float32(data[p])
+            for q in range(column_starts[feature], column_starts[feature + 1]):
+                row[column_rows[q]] += weight * np.float32(column_data[q])
+
+
+@numba.njit(cache=True)
+def _stands_in(columns, column):  # type: ignore[no-untyped-def]
+    for other in columns:
+        if other == column:
+            return True
+        if other < 0:
+            return False
+    return False
+
+
+@numba.njit(cache=True)
+def _count_pairs(forward_columns, backward_rows):  # type: ignore[no-untyped-def]
+    counts = np.zeros(len(forward_columns), dtype=np.int64)
+    for i in range(len(forward_columns)):
+        for column in forward_columns[i]:
+            counts[i] += column >= 0
+    for j in range(len(backward_rows)):
+        for i in backward_rows[j]:
+            if i >= 0 and not _stands_in(forward_columns[i], j):
+                counts[i] += 1
+    return counts
+
+
+@numba.njit(cache=True)
+def _fill_pairs(forward_columns, forward_scores, backward_rows, backward_scores, starts, columns, scores):  # type: ignore[no-untyped-def]
+    filled = starts[:-1].copy()
+    num_forward = starts[:-1].copy()
+    for i in range(len(forward_columns)):
+        for place in range(forward_columns.shape[1]):
+            if forward_columns[i, place] >= 0:
+                columns[filled[i]] = forward_columns[i, place]
+                scores[filled[i]] = forward_scores[i, place]
+                filled[i] += 1
+        num_forward[i] = filled[i]
+    for j in range(len(backward_rows)):
+        for place in range(backward_rows.shape[1]):
+            i = backward_rows[j, place]
+            if i >= 0 and not _stands_in(forward_columns[i], j):
+                columns[filled[i]] = j
+                scores[filled[i]] = backward_scores[j, place]
+                filled[i] += 1
+    names = np.arange(0 if len(columns) == 0 else columns.max() + 1)
+    for i in range(len(forward_columns)):
+        if filled[i] > num_forward[i]:  # the forward part is sorted already
+            _sort_descending(columns[starts[i] : starts[i + 1]], scores[starts[i] : starts[i + 1]], i, names)

@@ -1,0 +1,446 @@
+"""The command line: parse, call the pipeline, print. No logic, and heavy imports only inside the commands."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from rlea.graph import GraphPair
+    from rlea.pipeline import Result
+    from rlea.progress import Progress as Report
+
+app = typer.Typer(
+    name="rlea",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    help="[bold]Entity alignment as a sequence of decisions[/bold]: two knowledge graphs in, one-to-one links with a "
+    "confidence out.\n\nBegin with [cyan]rlea demo[/cyan].",
+    epilog="Examples:  [cyan]rlea align source.nt target.nt.gz --seeds links.tsv --output out[/cyan]   "
+    "[cyan]rlea bench D_W_15K_V1 --embedding aligne --matchers all[/cyan]",
+)
+out = Console()
+err = Console(stderr=True)
+
+ALIGN, STUDY, FILES = "Align", "Compare and measure", "Files"
+
+Seed = Annotated[int, typer.Option(help="Of every random number; the same seed gives the same bytes.")]
+Fold = Annotated[str | None, typer.Option(help="Fold of a benchmark folder; 1 if not given.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars, no notes.")]
+Embedding = Annotated[
+    str, typer.Option(help="A model ([cyan]names[/cyan], [cyan]aligne[/cyan]) or a file of vectors made anywhere.")
+]
+Candidates = Annotated[int, typer.Option(help="Candidates per entity, in each direction.")]
+Pool = Annotated[
+    str, typer.Option(help="Entities to be matched: [cyan]test[/cyan] links' entities or [cyan]all[/cyan] without a seed.")
+]
+Device = Annotated[str, typer.Option(help="For training: auto, cpu or cuda.")]
+Output = Annotated[Path | None, typer.Option(help="Folder for links in all formats, report.html and run.json.")]
+
+
+@app.command(rich_help_panel=ALIGN)
+def demo(
+    output: Annotated[Path, typer.Option(help="Folder for links, report.html and run.json.")] = Path("rlea-demo"),
+    json_: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Align two real graphs that come with the package: places of the world in English and in French.
+
+    Example:  rlea demo
+    """
+    from rlea import pipeline
+    from rlea.demo import demo_folder
+
+    with progress_bars(quiet or json_) as report:
+        pair = pipeline.read(demo_folder())
+        results = list(
+            pipeline.bench(
+                pair,
+                ["nearest", "hungarian", "best-first"],
+                pipeline.AlignSettings(embedding="names", pool="all"),
+                progress=report,
+            )
+        )
+        written = pipeline.write(output, results[-1])
+    if json_:
+        print_json({"rows": [result.summary() for result in results], "output": [str(path) for path in written]})
+        return
+    out.print(f"\n[bold]{escape(describe(pair))}[/bold]")
+    show_notes(pair, quiet)
+    out.print(bench_table(results))
+    out.print(link_table(results[-1]))
+    out.print(f"Links in four formats, the record and a report: [bold]{escape(str(output))}/report.html[/bold]")
+
+
+@app.command(rich_help_panel=ALIGN)
+def align(
+    source: Annotated[Path, typer.Argument(help="A benchmark folder, or the first of two graphs.")],
+    target: Annotated[Path | None, typer.Argument(help="The second graph.")] = None,
+    seeds: Annotated[Path | None, typer.Option(help="Known links to start from (TSV, CSV, Parquet, SSSOM, RDF).")] = None,
+    valid: Annotated[Path | None, typer.Option(help="Known links for stopping training early, never for matching.")] = None,
+    gold: Annotated[Path | None, typer.Option(help="Known links to score the result with.")] = None,
+    embedding: Embedding = "names",
+    matcher: Annotated[str, typer.Option(help="How pairs are decided; `rlea matchers` lists them.")] = "best-first",
+    candidates: Candidates = 50,
+    pool: Pool = "auto",
+    fold: Fold = None,
+    seed: Seed = 0,
+    device: Device = "auto",
+    output: Output = None,
+    json_: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Find the links between two graphs.
+
+    Examples:
+
+      rlea align D_W_15K_V1 --fold 1 --embedding aligne
+
+      rlea align people.nt.gz staff.ttl --seeds known.tsv --output out
+    """
+    from rlea import pipeline
+
+    with progress_bars(quiet or json_) as report:
+        clock = pipeline.Clock()
+        with clock("read"):
+            pair = pipeline.read(source, target, fold=fold, seeds=seeds, valid=valid, gold=gold)
+        if not (quiet or json_):
+            err.print(escape(describe(pair)))
+        settings = pipeline.AlignSettings(embedding, matcher, candidates, pool, seed)
+        checkpoint = None if output is None else output / "checkpoint"
+        result = pipeline.align(pair, settings, progress=report, device=device, checkpoint=checkpoint)
+        result.seconds.update({"read": clock.seconds["read"]})
+        written = [] if output is None else pipeline.write(output, result)
+    if json_:
+        print_json(result.summary())
+        return
+    show_notes(pair, quiet)
+    out.print(result_table(result))
+    out.print(link_table(result))
+    if written:
+        out.print("Written: " + ", ".join(escape(str(path)) for path in written))
+    elif not quiet:
+        out.print("[dim]Add --output DIR to keep the links.[/dim]")
+
+
+@app.command(rich_help_panel=STUDY)
+def bench(
+    pair_folder: Annotated[Path, typer.Argument(metavar="PAIR", help="A benchmark folder: links are known.")],
+    embedding: Embedding = "names",
+    matchers: Annotated[str, typer.Option(help="[cyan]all[/cyan], or names with commas between them.")] = "all",
+    candidates: Candidates = 50,
+    pool: Pool = "auto",
+    fold: Fold = None,
+    seed: Seed = 0,
+    device: Device = "auto",
+    output: Annotated[Path | None, typer.Option(help="Keep the table with the record of the run in this JSON file.")] = None,
+    json_: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Compare matchers on the same vectors, in one table.
+
+    Example:  rlea bench D_W_15K_V1 --embedding vectors.safetensors --matchers nearest,hungarian,best-first
+    """
+    from rlea import pipeline
+    from rlea.errors import InputError
+    from rlea.matchers import MATCHERS
+
+    names = list(MATCHERS) if matchers == "all" else [name.strip() for name in matchers.split(",") if name.strip()]
+    if not names:
+        raise InputError("--matchers names none", remedy="use all, or names with commas between them")
+    with progress_bars(quiet or json_) as report:
+        pipeline.check_matchers(names)
+        pair = pipeline.read(pair_folder, fold=fold)
+        if not len(pair.test):
+            raise InputError("bench needs test links to score matchers with", path=pair_folder, remedy="add test.tsv")
+        settings = pipeline.AlignSettings(embedding, "", candidates, pool, seed)
+        results = list(pipeline.bench(pair, names, settings, progress=report, device=device))
+        if output is not None:
+            pipeline.write_bench(output, results)
+    if json_:
+        print_json(pipeline.bench_summary(results))
+        return
+    out.print(f"[bold]{escape(describe(pair))}[/bold]")
+    show_notes(pair, quiet)
+    out.print(bench_table(results))
+
+
+@app.command(rich_help_panel=STUDY)
+def embed(
+    pair_folder: Annotated[Path, typer.Argument(metavar="PAIR", help="A benchmark or pair folder.")],
+    model: Annotated[str, typer.Option(help="The model to train.")] = "aligne",
+    output: Annotated[Path, typer.Option(help="A .safetensors file.")] = Path("vectors.safetensors"),
+    fold: Fold = None,
+    seed: Seed = 0,
+    device: Device = "auto",
+    json_: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Train entity vectors and keep them. Stopped in the middle, the same command goes on where it was.
+
+    Example:  rlea embed D_W_15K_V1 --model aligne --output d_w.safetensors
+    """
+    from rlea import pipeline
+
+    with progress_bars(quiet or json_) as report:
+        summary = pipeline.embed_to_file(pair_folder, model, output, fold=fold, seed=seed, device=device, progress=report)
+    if json_:
+        print_json(summary)
+        return
+    out.print(fact_table(f"{model} on {summary['pair']}", summary))
+
+
+@app.command(rich_help_panel=STUDY)
+def evaluate(
+    links: Annotated[Path, typer.Argument(help="Links to be judged, in any format that rlea writes.")],
+    gold: Annotated[Path, typer.Argument(help="The right ones.")],
+    json_: Json = False,
+) -> None:
+    """Precision, recall and F1 of a file of links.
+
+    Example:  rlea evaluate out/links.tsv test_links
+    """
+    from rlea import pipeline
+
+    summary = pipeline.evaluate_files(links, gold)
+    if json_:
+        print_json(summary)
+        return
+    out.print(fact_table(f"{links} against {gold}", summary))
+
+
+@app.command(rich_help_panel=STUDY)
+def matchers(json_: Json = False) -> None:
+    """List the matchers."""
+    from rlea.matchers import MATCHERS
+
+    if json_:
+        print_json({name: {"one_to_one": m.one_to_one, "summary": m.summary} for name, m in MATCHERS.items()})
+        return
+    table = Table("matcher", "one-to-one", "what it does", title="Matchers", title_justify="left")
+    for name, matcher in MATCHERS.items():
+        table.add_row(name, "yes" if matcher.one_to_one else "no", matcher.summary)
+    out.print(table)
+
+
+@app.command(rich_help_panel=FILES)
+def convert(
+    source: Annotated[Path, typer.Argument(metavar="IN", help="A pair folder, a graph or a file of links.")],
+    target: Annotated[Path, typer.Argument(metavar="OUT", help="A folder for a pair, else a file.")],
+    to: Annotated[str, typer.Option(help="For a pair: nt, nt.gz, ttl, rdf, nq, tsv, csv, parquet or openea.")] = "nt",
+    fold: Fold = None,
+    json_: Json = False,
+) -> None:
+    """Turn pairs, graphs and links into other formats.
+
+    Examples:
+
+      rlea convert D_W_15K_V1 d_w --to nt
+
+      rlea convert links.tsv links.sssom.tsv
+    """
+    from rlea import pipeline
+
+    summary = pipeline.convert(source, target, to=to, fold=fold)
+    if json_:
+        print_json(summary)
+        return
+    for note in summary["notes"]:
+        err.print(f"[yellow]Note:[/yellow] {escape(note)}")
+    out.print(f"Written: {escape(summary['written'])}")
+
+
+@app.command(rich_help_panel=FILES)
+def synthesize(
+    output: Annotated[Path, typer.Argument(help="A new folder.")],
+    entities: Annotated[int, typer.Option(help="Entities on each side.")] = 1000,
+    triples: Annotated[float, typer.Option(help="Relation triples per entity.")] = 5.0,
+    drop: Annotated[float, typer.Option(help="Share of triples missing on each side.")] = 0.1,
+    add: Annotated[float, typer.Option(help="Share of triples of its own on each side.")] = 0.05,
+    name_noise: Annotated[float, typer.Option(help="Share of letters changed in target names.")] = 0.1,
+    dangling: Annotated[float, typer.Option(help="Share of entities without a counterpart.")] = 0.0,
+    seed: Seed = 0,
+    json_: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write a pair of graphs with a planted alignment, of any size.
+
+    Example:  rlea synthesize million --entities 1000000
+    """
+    from rlea import pipeline
+
+    with progress_bars(quiet or json_) as report:
+        summary = pipeline.synthesize(
+            output, report, num_entities=entities, triples_per_entity=triples, drop=drop, add=add,
+            name_noise=name_noise, dangling=dangling, seed=seed,
+        )
+    if json_:
+        print_json(summary)
+        return
+    out.print("Written: " + escape(str(output)))
+
+
+@app.callback(invoke_without_command=True)
+def about(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)] = False,
+) -> None:
+    """Options before the command."""
+    if version:
+        from importlib.metadata import version as installed
+
+        out.print(f"rlea {installed('rlea')}", highlight=False)
+        raise typer.Exit
+
+
+# ---- printing -------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def progress_bars(quiet: bool) -> Iterator[Report]:
+    """Bars with time left on standard error, one a stage."""
+    from rlea.progress import silent
+
+    if quiet:
+        yield silent
+        return
+    columns = (
+        SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"),
+        TimeElapsedColumn(), TimeRemainingColumn(), TextColumn("[dim]{task.fields[note]}"),
+    )
+    with Progress(*columns, console=err, transient=True) as bars:
+        tasks: dict[str, Any] = {}
+
+        def report(stage: str, done: float, total: float, note: str = "") -> None:
+            if stage not in tasks:
+                tasks[stage] = bars.add_task(stage, total=total, note=note)
+            bars.update(tasks[stage], completed=done, total=total, note=note)
+
+        yield report
+
+
+def print_json(value: Any) -> None:
+    """Plain JSON on standard output, whatever the terminal."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, default=str) + "\n")
+
+
+def describe(pair: GraphPair) -> str:
+    """A pair in one line."""
+    fold = f", fold {pair.fold}" if pair.fold else ""
+    sides = " / ".join(f"{graph.num_entities:,} entities, {graph.num_triples:,} triples" for graph in (pair.source, pair.target))
+    return f"{pair.name}{fold}: {sides}; {len(pair.train):,} seeds"
+
+
+def show_notes(pair: GraphPair, quiet: bool) -> None:
+    """What the reader had to say."""
+    if not quiet:
+        for note in pair.notes:
+            err.print(f"[yellow]Note:[/yellow] {escape(note)}")
+
+
+def percent(value: float | None) -> str:
+    """A share as a percentage, or a dash."""
+    return "-" if value is None else f"{100 * value:.1f}"
+
+
+def bench_table(results: list[Result]) -> Table:
+    """One row a matcher."""
+    first = results[0]
+    title = f"{first.settings.embedding}, pool {first.pool}, {first.settings.candidates} candidates (per cent)"
+    table = Table(title=escape(title), title_justify="left")
+    table.add_column("matcher")
+    for name in ("Hits@1", "precision", "recall", "F1", "links", "seconds", "MB"):
+        table.add_column(name, justify="right")
+    best = max((result.links.f1 for result in results if result.links), default=0.0)
+    for result in results:
+        links = result.links
+        assert links is not None
+        style = "bold" if links.f1 == best else ""
+        table.add_row(
+            result.settings.matcher, percent(links.hits_at_1), percent(links.precision), percent(links.recall),
+            percent(links.f1), f"{len(result.matching):,}", f"{result.seconds['match']:.2f}",
+            f"{result.peak_memory_mb:,.0f}", style=style,
+        )
+    return table
+
+
+def result_table(result: Result) -> Table:
+    """The outcome of one run."""
+    summary = result.summary()
+    facts = {
+        "links": f"{summary['matched']:,}",
+        "pool": f"{result.pool}",
+        "Hits@1": percent(summary["hits@1"]),
+        "precision": percent(summary["precision"]),
+        "recall": percent(summary["recall"]),
+        "F1": percent(summary["f1"]),
+        "gold among candidates": percent(summary["coverage"]),
+        "seconds": ", ".join(f"{stage} {value:.1f}" for stage, value in summary["seconds"].items()),
+        "peak memory": f"{summary['peak_memory_mb']:,.0f} MB",
+    }
+    if result.links is None:
+        facts = {name: value for name, value in facts.items() if value != "-"}
+    return fact_table(f"{result.settings.embedding} + {result.settings.matcher} on {result.pair.name}", facts)
+
+
+def fact_table(title: str, facts: dict[str, Any]) -> Table:
+    """Names and values."""
+    table = Table(title=escape(title), title_justify="left", show_header=False)
+    for name, value in facts.items():
+        shown = f"{value:.4f}" if isinstance(value, float) else str(value)
+        table.add_row(name, escape(shown))
+    return table
+
+
+def link_table(result: Result, count: int = 6) -> Table:
+    """A few of the surest links, by name."""
+    import numpy as np
+
+    matching, pair = result.matching, result.pair
+    table = Table(title="Some of the surest links", title_justify="left")
+    table.add_column("source")
+    table.add_column("target")
+    table.add_column("confidence", justify="right")
+    order = np.argsort(-matching.confidences, kind="stable")
+    # Spread over the first half, so that not all rows are alike.
+    for place in order[: max(len(order) // 2, 1) : max(len(order) // 2 // count, 1)][:count]:
+        table.add_row(
+            escape(pair.source.names[matching.source_ids[place]]),
+            escape(pair.target.names[matching.target_ids[place]]),
+            f"{matching.confidences[place]:.3f}",
+        )
+    return table
+
+
+def main() -> None:
+    """Run the command line; bad input ends in one sentence and exit code 2, never in a traceback."""
+    from rlea.errors import InputError
+
+    try:
+        app()
+    except InputError as problem:
+        err.print(f"[red]Error:[/red] {escape(str(problem))}", soft_wrap=True, highlight=False)
+        raise SystemExit(2) from None
+    except KeyboardInterrupt:
+        err.print("Stopped.")
+        raise SystemExit(130) from None
+    except BrokenPipeError:
+        raise SystemExit(141) from None
+    except MemoryError:
+        err.print("[red]Error:[/red] out of memory; try fewer --candidates or --pool test.", soft_wrap=True)
+        raise SystemExit(1) from None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+"""The state of a training run on disk: one safetensors file, its metadata JSON, replaced whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlea.errors import InputError
+
+
+def save_checkpoint(path: Path, arrays: Mapping[str, NDArray[Any]], state: Mapping[str, Any]) -> None:
+    """Write arrays and JSON-able state; a reader sees the old file or the new one, never a part."""
+    from safetensors.numpy import save_file
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+        save_file(whole, partial, metadata={"state": json.dumps(dict(state), sort_keys=True)})
+        with partial.open("rb") as file:
+            os.fsync(file.fileno())
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def load_checkpoint(path: Path, run: Mapping[str, Any]) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """Arrays and state of a checkpoint whose `state["run"]` equals `run`; anything else is refused."""
+    from safetensors import SafetensorError, safe_open
+
+    remedy = "delete the file to train afresh, or name another"
+    try:
+        with safe_open(path, framework="numpy") as file:
+            state = json.loads((file.metadata() or {})["state"])
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, KeyError, ValueError) as problem:
+        raise InputError("is not a training checkpoint", path=path, remedy=remedy) from problem
+    made = state.get("run")
+    if made != json.loads(json.dumps(dict(run))):
+        differing = sorted(key for key in {*run, *made} if run.get(key) != made.get(key)) if made else ["run"]
+        message = f"is the checkpoint of another run (its {', '.join(differing)} differ)"
+        raise InputError(message, path=path, remedy=remedy)
+    return arrays, state

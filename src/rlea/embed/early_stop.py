@@ -1,0 +1,68 @@
+"""When to stop training: validation Hits@1 that no longer rises."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlea.graph import Ids, Links
+
+_BLOCK = 512  # validation sources ranked at a time
+
+
+@dataclass
+class EarlyStop:
+    """The validation scores so far, as much of them as the decision needs."""
+
+    patience: int  # stop after so many evaluations in a row that did not rise above the one before
+    best_score: float = -1.0
+    best_epoch: int = 0
+    last_score: float = -1.0
+    num_without_rise: int = 0
+
+    def record(self, epoch: int, score: float) -> bool:
+        """Take in the score of an epoch; whether it is the best so far."""
+        self.num_without_rise = 0 if score > self.last_score else self.num_without_rise + 1
+        self.last_score = score
+        if score > self.best_score:
+            self.best_score, self.best_epoch = score, epoch
+            return True
+        return False
+
+    @property
+    def should_stop(self) -> bool:
+        return self.num_without_rise >= self.patience
+
+
+def validation_pool(num_target_entities: int, seeds: Links) -> Ids:
+    """The target entities that validation sources are ranked against: all that are in no seed.
+
+    Test links are not needed to know it, and must not be.
+    """
+    return np.setdiff1d(np.arange(num_target_entities, dtype=np.int32), seeds.target_ids)
+
+
+def hits_at_1(
+    source_units: NDArray[np.float32], target_units: NDArray[np.float32], links: Links, pool_ids: Ids
+) -> float:
+    """The share of `links` whose target is more similar to the source than every other entity of the pool.
+
+    Unit vectors (num_entities, dim) of either graph; a tie for the first place is no hit.
+    """
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    if len(links) == 0:
+        raise ValueError("Hits@1 needs at least one link")
+    candidates = np.ascontiguousarray(target_units[pool_ids].T)
+    num_hits = 0
+    # Products on one thread, so that a score on the edge does not hang on the number of threads.
+    with threadpool_limits(limits=1, user_api="blas"):
+        for begin in range(0, len(links), _BLOCK):
+            block = slice(begin, begin + _BLOCK)
+            similarity = source_units[links.source_ids[block]] @ candidates  # (block, pool)
+            is_gold = pool_ids[None, :] == links.target_ids[block, None]
+            gold = np.where(is_gold, similarity, -np.inf).max(axis=1)
+            num_hits += int(((similarity >= gold[:, None]).sum(axis=1) == 1).sum())
+    return num_hits / len(links)

@@ -1,0 +1,229 @@
+"""Knowledge graphs, pairs of them and links between them: integer-coded, immutable, numpy-backed.
+
+Entities, relations and attributes are numbered in the order of their identifiers, and triples are sorted, so that a
+graph is the same object whatever file format or line order it came from; the fingerprint says so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlea.names import choose_names
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Ids = NDArray[np.int32]
+
+
+def _frozen(array: Any, dtype: Any = np.int32) -> NDArray[Any]:
+    """A read-only array of its own: later writes through another name must not reach a graph."""
+    result = np.array(array, dtype=dtype, copy=True, order="C")
+    result.flags.writeable = False
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class Literals:
+    """Attribute triples, one per row: entity, attribute, value, datatype, language."""
+
+    entity_ids: Ids  # (num_literals,)
+    attribute_ids: Ids  # (num_literals,)
+    values: tuple[str, ...]
+    datatypes: tuple[str, ...]  # "" where none is given
+    languages: tuple[str, ...]  # "" where none is given
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+@dataclass(frozen=True, eq=False)
+class KnowledgeGraph:
+    """One graph.
+
+    `triples` has a row (head id, relation id, tail id) for every relation triple, sorted and without repetition.
+    `names` has one readable name per entity, `entities` the identifiers (URIs or keys), sorted.
+    """
+
+    entities: tuple[str, ...]
+    relations: tuple[str, ...]
+    attributes: tuple[str, ...]
+    triples: Ids  # (num_triples, 3)
+    literals: Literals
+    names: tuple[str, ...]
+
+    @property
+    def num_entities(self) -> int:
+        return len(self.entities)
+
+    @property
+    def num_relations(self) -> int:
+        return len(self.relations)
+
+    @property
+    def num_triples(self) -> int:
+        return len(self.triples)
+
+    @cached_property
+    def entity_index(self) -> Mapping[str, int]:
+        """Identifier -> entity id."""
+        return {identifier: number for number, identifier in enumerate(self.entities)}
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of the content, the same for every file format the content came from."""
+        digest = hashlib.sha256()
+        for strings in (
+            self.entities,
+            self.relations,
+            self.attributes,
+            self.names,
+            self.literals.values,
+            self.literals.datatypes,
+            self.literals.languages,
+        ):
+            # A length before each block, so that moving a string from one block to the next changes the digest.
+            digest.update(f"{len(strings)}\n".encode())
+            digest.update("\x00".join(strings).encode("utf-8", "surrogatepass"))
+        for array in (self.triples, self.literals.entity_ids, self.literals.attribute_ids):
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
+
+    @staticmethod
+    def build(
+        triples: pl.DataFrame,
+        literals: pl.DataFrame | None = None,
+        *,
+        names: Mapping[str, str] | None = None,
+        entities: Iterable[str] = (),
+    ) -> KnowledgeGraph:
+        """Number the strings of a graph.
+
+        `triples` has the string columns head, relation, tail; `literals` the string columns entity, attribute,
+        value, datatype, language. `names` overrides the name that would be chosen from labels and local names;
+        `entities` adds entities that stand in no triple.
+        """
+        import polars as pl
+
+        if literals is None:
+            literals = pl.DataFrame(schema=dict.fromkeys(LITERAL_COLUMNS, pl.String))
+        triples = triples.select("head", "relation", "tail").unique()
+        literals = literals.select(LITERAL_COLUMNS).with_columns(pl.col("datatype", "language").fill_null("")).unique()
+        extra = pl.Series("id", list(entities), dtype=pl.String)
+        entity = _number(triples["head"], triples["tail"], literals["entity"], extra)
+        relation = _number(triples["relation"])
+        attribute = _number(literals["attribute"])
+
+        coded = (
+            triples.lazy()
+            .join(entity.rename({"id": "head", "number": "h"}).lazy(), on="head")
+            .join(relation.rename({"id": "relation", "number": "r"}).lazy(), on="relation")
+            .join(entity.rename({"id": "tail", "number": "t"}).lazy(), on="tail")
+            .select("h", "r", "t")
+            .sort("h", "r", "t")
+            .collect()
+        )
+        told = (
+            literals.lazy()
+            .join(entity.rename({"id": "entity", "number": "e"}).lazy(), on="entity")
+            .join(attribute.rename({"id": "attribute", "number": "a"}).lazy(), on="attribute")
+            .select("e", "a", "value", "datatype", "language")
+            .sort("e", "a", "value", "datatype", "language")
+            .collect()
+        )
+        identifiers = tuple(entity["id"].to_list())
+        attributes = tuple(attribute["id"].to_list())
+        facts = Literals(
+            entity_ids=_frozen(told["e"].to_numpy()),
+            attribute_ids=_frozen(told["a"].to_numpy()),
+            values=tuple(told["value"].to_list()),
+            datatypes=tuple(told["datatype"].to_list()),
+            languages=tuple(told["language"].to_list()),
+        )
+        return KnowledgeGraph(
+            entities=identifiers,
+            relations=tuple(relation["id"].to_list()),
+            attributes=attributes,
+            triples=_frozen(coded.to_numpy().reshape(-1, 3)),
+            literals=facts,
+            names=choose_names(identifiers, attributes, facts, names or {}),
+        )
+
+
+LITERAL_COLUMNS = ["entity", "attribute", "value", "datatype", "language"]
+
+
+def _number(*columns: pl.Series) -> pl.DataFrame:
+    """Every distinct string of the columns, sorted, with its number."""
+    import polars as pl
+
+    together = pl.concat([column.rename("id") for column in columns]).unique().sort()
+    return pl.DataFrame({"id": together, "number": np.arange(len(together), dtype=np.int32)})
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """Pairs of corresponding entities, by id: row i says source_ids[i] is target_ids[i]."""
+
+    source_ids: Ids
+    target_ids: Ids
+
+    def __len__(self) -> int:
+        return len(self.source_ids)
+
+    @staticmethod
+    def of(source_ids: Any, target_ids: Any) -> Links:
+        """Links in the given order, as read-only arrays."""
+        source, target = _frozen(source_ids), _frozen(target_ids)
+        if source.shape != target.shape or source.ndim != 1:
+            raise ValueError("source_ids and target_ids must be two vectors of the same length")
+        return Links(source, target)
+
+    @staticmethod
+    def empty() -> Links:
+        return Links.of([], [])
+
+    @staticmethod
+    def union(parts: Sequence[Links]) -> Links:
+        return Links.of(
+            np.concatenate([part.source_ids for part in parts] or [[]]),
+            np.concatenate([part.target_ids for part in parts] or [[]]),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class GraphPair:
+    """Two graphs and what is known of their alignment.
+
+    `train` are the seeds, `valid` the links for choosing settings, `test` the links that only `metrics` may read.
+    `fold` is empty where the data has no folds; `notes` say what a user should know about how the data was read.
+    """
+
+    name: str
+    source: KnowledgeGraph
+    target: KnowledgeGraph
+    train: Links = field(default_factory=Links.empty)
+    valid: Links = field(default_factory=Links.empty)
+    test: Links = field(default_factory=Links.empty)
+    fold: str = ""
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 over both graphs and the split of the links (as sets)."""
+        digest = hashlib.sha256(f"{self.source.fingerprint}{self.target.fingerprint}".encode())
+        for links in (self.train, self.valid, self.test):
+            pairs = np.stack([links.source_ids, links.target_ids], axis=1)
+            digest.update(f"{len(pairs)}\n".encode())
+            digest.update(pairs[np.lexsort(pairs.T[::-1])].tobytes())
+        return digest.hexdigest()
+
+    def with_notes(self, *notes: str) -> GraphPair:
+        return replace(self, notes=(*self.notes, *notes))

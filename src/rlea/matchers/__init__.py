@@ -1,0 +1,37 @@
+"""The matchers by name. Each is one file with one function `match(task) -> Matching`; none sees a gold link."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    from rlea.matching import Matching, Task
+
+
+@dataclass(frozen=True)
+class Matcher:
+    """A matcher: where it lives, whether its links are one-to-one, and what it does in a few words."""
+
+    module: str
+    one_to_one: bool
+    summary: str
+
+    def __call__(self, task: Task) -> Matching:
+        # Imported on use: compiled code and scipy need not load to print the help.
+        return cast("Matching", import_module(f"rlea.matchers.{self.module}").match(task))
+
+
+MATCHERS: dict[str, Matcher] = {
+    "nearest": Matcher("nearest", False, "the best target of every source"),
+    "mutual": Matcher("mutual", True, "pairs that are each other's best"),
+    "greedy": Matcher("greedy", True, "pairs in descending similarity"),
+    "csls": Matcher("csls", False, "nearest after discounting hubs"),
+    "rinf": Matcher("rinf", False, "nearest by the preferences of both sides"),
+    "sinkhorn": Matcher("sinkhorn", False, "entropic optimal transport"),
+    "hungarian": Matcher("hungarian", True, "assignment with the greatest total similarity"),
+    "stable": Matcher("stable", True, "stable marriage (Gale-Shapley)"),
+    "seq": Matcher("seq", True, "the paper's sequential baseline, after BootEA"),
+    "best-first": Matcher("best_first", True, "surest pair first, matches speak for their neighbours"),
+}

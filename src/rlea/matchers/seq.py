@@ -1,0 +1,45 @@
+"""The sequential baseline after BootEA (Sun et al., 2018): pairs by similarity, matched for sure or by chance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rlea.matchers.confidence import rate_pairs, similarities
+from rlea.matchers.selection import descending, take_in_order
+from rlea.matching import Matching, Task
+
+
+@dataclass(frozen=True)
+class SeqSettings:
+    """When a pair is matched."""
+
+    threshold: float = 0.7  # as BootEA labels pairs
+    candidates_per_source: int = 10  # as many as the agent of the paper sees
+
+    def __post_init__(self) -> None:
+        if self.candidates_per_source < 1:
+            raise ValueError("candidates_per_source must be at least 1")
+
+
+def match(task: Task, settings: SeqSettings | None = None) -> Matching:
+    """One pass over the pairs in descending similarity; both entities leave once matched.
+
+    A pair above the threshold is matched; any other with a probability equal to its similarity (clipped to [0, 1]),
+    drawn from a generator that starts at `task.seed`.
+    """
+    settings = settings or SeqSettings()
+    candidates = task.candidates
+    columns = candidates.forward_columns[:, : settings.candidates_per_source]
+    rows, places = np.nonzero(columns >= 0)
+    columns, scores = columns[rows, places], candidates.forward_scores[rows, places]
+    order = descending(scores, rows, columns, task.seed)
+    similarity = similarities(candidates, scores)[order]
+    # A draw for every pair, also for those whose entities are gone by then: the outcome is the same, in one stroke.
+    lucky = np.random.default_rng(task.seed).random(len(order)) < similarity
+    order = order[(similarity > settings.threshold) | lucky]
+    taken = take_in_order(order, rows, columns, candidates.num_rows, candidates.num_columns)
+    rows, columns = rows[taken], columns[taken]
+    confidences = rate_pairs(candidates, rows, columns, scores[taken])
+    return Matching.of(candidates.source_ids[rows], candidates.target_ids[columns], confidences)

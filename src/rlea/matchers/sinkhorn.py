@@ -1,0 +1,70 @@
+"""Sinkhorn: entropic optimal transport between the pools on the candidate pairs, then the best target of every row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from rlea.candidates import Candidates
+from rlea.matchers.confidence import similarities
+from rlea.matchers.selection import best_of_rows, matching_of
+from rlea.matching import Matching, Task
+
+
+@dataclass(frozen=True)
+class SinkhornSettings:
+    """The entropic problem and how long it is solved."""
+
+    temperature: float = 0.02  # of cosine-like similarities; the usual choice for alignment: near the hard assignment
+    iterations: int = 100  # a lower temperature needs more; at 0.02 the row choices have settled by then
+
+    def __post_init__(self) -> None:
+        if not self.temperature > 0 or self.iterations < 1:
+            raise ValueError("temperature must be above 0 and iterations at least 1")
+
+
+def match(task: Task, settings: SinkhornSettings | None = None) -> Matching:
+    """Every source takes the target that the plan sends most of its mass to; a target may be taken many times."""
+    return matching_of(task, best_of_rows(task, log_transport_plan(task.candidates, settings)))
+
+
+def log_transport_plan(candidates: Candidates, settings: SinkhornSettings | None = None) -> NDArray[np.float64]:
+    """The logarithm of the mass on every candidate pair; shape (num_pairs,).
+
+    Every source gives 1 / num_rows, every target receives 1 / num_columns: the columns hold exactly, the rows up to
+    convergence. Where the candidates admit no such plan the rows stay apart, and the row choices are still defined.
+    """
+    settings = settings or SinkhornSettings()
+    pairs = candidates.pairs
+    weights = similarities(candidates, pairs.scores) / settings.temperature
+    by_column = np.argsort(pairs.columns, kind="stable")
+    column_starts = np.zeros(candidates.num_columns + 1, dtype=np.int64)
+    np.cumsum(np.bincount(pairs.columns, minlength=candidates.num_columns), out=column_starts[1:])
+    rows_by_column, weights_by_column = pairs.rows[by_column], weights[by_column]
+    row_potentials = np.zeros(candidates.num_rows)
+    column_potentials = np.zeros(candidates.num_columns)
+    for _ in range(settings.iterations):
+        _normalise(pairs.row_starts, pairs.columns, weights, column_potentials, row_potentials)
+        _normalise(column_starts, rows_by_column, weights_by_column, row_potentials, column_potentials)
+    return weights + row_potentials[pairs.rows] + column_potentials[pairs.columns]
+
+
+@numba.njit(cache=True, parallel=True)
+def _normalise(starts, others, weights, other_potentials, potentials):  # type: ignore[no-untyped-def]
+    """Set `potentials` so that every group of pairs carries the same mass; in logarithms, so that nothing overflows."""
+    count = len(starts) - 1
+    share = -np.log(max(count, 1))
+    for group in numba.prange(count):
+        first, last = starts[group], starts[group + 1]
+        if first == last:
+            continue
+        highest = -np.inf
+        for place in range(first, last):
+            highest = max(highest, weights[place] + other_potentials[others[place]])
+        total = 0.0
+        for place in range(first, last):
+            total += np.exp(weights[place] + other_potentials[others[place]] - highest)
+        potentials[group] = share - highest - np.log(total)

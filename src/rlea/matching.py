@@ -1,0 +1,76 @@
+"""What a matcher is given, and what it returns. Neither has a place for gold links."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlea.candidates import Candidates
+from rlea.graph import Ids, KnowledgeGraph, Links
+
+if TYPE_CHECKING:
+    from rlea.embeddings import Embeddings
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """All that a matcher may see: two graphs, the seeds, and scored candidate pairs of the entities to be matched."""
+
+    source: KnowledgeGraph
+    target: KnowledgeGraph
+    seeds: Links
+    candidates: Candidates
+    seed: int = 0  # of the random numbers, for the matchers that draw and for breaking ties
+
+
+@dataclass(frozen=True, eq=False)
+class Matching:
+    """Links found: entity ids of either graph (not positions in a pool) and a confidence in [0, 1] each."""
+
+    source_ids: Ids
+    target_ids: Ids
+    confidences: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.source_ids)
+
+    @staticmethod
+    def of(source_ids: Any, target_ids: Any, confidences: Any) -> Matching:
+        """A matching sorted by source id then target id; confidences are clipped to [0, 1]."""
+        source = np.asarray(source_ids, dtype=np.int32)
+        target = np.asarray(target_ids, dtype=np.int32)
+        confidence = np.clip(np.asarray(confidences, dtype=np.float64), 0.0, 1.0)
+        if not (source.shape == target.shape == confidence.shape and source.ndim == 1):
+            raise ValueError("a matching needs three vectors of the same length")
+        order = np.lexsort((target, source))
+        arrays = (source[order], target[order], confidence[order])
+        for array in arrays:
+            array.flags.writeable = False
+        return Matching(*arrays)
+
+    @property
+    def is_one_to_one(self) -> bool:
+        """No entity of either side stands in two links."""
+        return len(np.unique(self.source_ids)) == len(self) == len(np.unique(self.target_ids))
+
+
+def toy_task(like: Embeddings) -> Task:
+    """A tiny task with vectors of the same kind as `like`, on which a matcher's compiled code can be loaded."""
+    import polars as pl
+
+    from rlea.candidates import find_candidates
+    from rlea.embeddings import Embeddings
+
+    edges = pl.DataFrame({"head": ["a", "b", "c"], "relation": ["r", "r", "q"], "tail": ["b", "c", "d"]})
+    graph = KnowledgeGraph.build(edges)
+    vectors: Any = np.eye(4, dtype=np.float32)
+    if like.is_sparse:
+        from scipy.sparse import csr_matrix
+
+        vectors = csr_matrix(vectors)
+    embeddings = Embeddings(vectors, vectors, measure=like.measure)
+    pool = np.arange(1, 4, dtype=np.int32)
+    return Task(graph, graph, Links.of([0], [0]), find_candidates(embeddings, pool, pool, 2))

@@ -1,0 +1,402 @@
+"""How good vectors and links are, measured against gold links. The only module that reads test links.
+
+Ties never help. Where several targets have the same score as the right one, the order among them is taken as drawn
+at random, and every rank metric is its expected value over that draw; the order of a file, of a pool or of ids then
+changes nothing. Ranks are found in blocks in double precision; the matrix of all scores is never held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlea.errors import InputError
+from rlea.graph import Links
+from rlea.matching import Matching
+
+if TYPE_CHECKING:
+    from rlea.candidates import Candidates
+    from rlea.embeddings import Embeddings, Vectors
+
+Doubles = NDArray[np.float64]
+
+BLOCK_LINKS = 1024
+BLOCK_TARGETS = 4096  # a block of scores (1024 x 4096 doubles) takes 32 MiB
+SPARSE_BLOCK_CELLS = 4_000_000  # sparse vectors: a block spans the whole pool
+# Scores closer than this, relative to the lengths of the vectors, differ by nothing but the order of additions
+# (errors stay below 1e-13 up to a thousand dimensions), so they are equal.
+TIE_TOLERANCE = 1e-12
+
+
+# ---- ranks ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RankMetrics:
+    """Where the right targets stand among all targets of the pool when these are sorted by score."""
+
+    hits_at_1: float
+    hits_at_5: float
+    hits_at_10: float
+    hits_at_50: float
+    mr: float  # mean rank, 1 is best
+    mrr: float  # mean of 1 / rank
+    num_links: int
+    num_targets: int  # size of the pool
+    unreachable: int  # links whose target is not in the pool; they rank behind all of it
+    pool: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """A flat object for machines; hits are spelt `hits@k`."""
+        return {
+            "hits@1": self.hits_at_1,
+            "hits@5": self.hits_at_5,
+            "hits@10": self.hits_at_10,
+            "hits@50": self.hits_at_50,
+            "mr": self.mr,
+            "mrr": self.mrr,
+            "num_links": self.num_links,
+            "num_targets": self.num_targets,
+            "unreachable": self.unreachable,
+            "pool": self.pool,
+        }
+
+
+def rank_metrics(
+    embeddings: Embeddings, links: Links, target_pool_ids: NDArray[np.integer], *, pool: str = "test"
+) -> RankMetrics:
+    """Rank the right target of every link among `target_pool_ids`, an array of entity ids (repetitions count once).
+
+    If g targets score higher than the right one and e - 1 others the same, its rank is g + 1, ..., g + e with equal
+    probability. Hits@k is the probability of a rank of at most k, MR the expected rank (the "realistic" one, between
+    the optimistic and the pessimistic), MRR the expected 1 / rank; all are averaged over the links. Vectors of zeros
+    have the cosine 0 with everything.
+    """
+    if len(links) == 0:
+        raise InputError("there are no links to rank", remedy="evaluate against at least one gold link")
+    pool_ids = np.unique(np.asarray(target_pool_ids, dtype=np.int64))
+    better, equal = count_better_and_equal(embeddings, links, pool_ids)
+    reachable = np.isin(links.target_ids, pool_ids)
+    better[~reachable], equal[~reachable] = len(pool_ids), 1
+
+    def hits(k: int) -> float:
+        return float((np.clip(k - better, 0, equal) / equal * reachable).mean())
+
+    harmonic = np.append(0.0, np.cumsum(1.0 / np.arange(1, len(pool_ids) + 2)))  # of n: 1 + 1/2 + ... + 1/n
+    return RankMetrics(
+        hits_at_1=hits(1),
+        hits_at_5=hits(5),
+        hits_at_10=hits(10),
+        hits_at_50=hits(50),
+        mr=float((better + (equal + 1) / 2).mean()),
+        mrr=float(((harmonic[better + equal] - harmonic[better]) / equal).mean()),
+        num_links=len(links),
+        num_targets=len(pool_ids),
+        unreachable=int((~reachable).sum()),
+        pool=pool,
+    )
+
+
+def count_better_and_equal(
+    embeddings: Embeddings, links: Links, pool_ids: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """For every link, how many targets of the pool score higher than the right one, and how many the same.
+
+    The right target counts among the latter if it is in the pool. Two vectors of shape (num_links,).
+    """
+    for side, ids, vectors in (
+        ("source", links.source_ids, embeddings.source),
+        ("target", np.union1d(pool_ids, links.target_ids), embeddings.target),
+    ):
+        values = vectors[ids] if isinstance(vectors, np.ndarray) else vectors[ids].data
+        if not np.isfinite(values).all():
+            raise InputError(
+                f"the {side} vectors hold values that are no finite numbers",
+                remedy="train them again or repair the file they came from",
+            )
+    count = _count_dense if not embeddings.is_sparse else _count_sparse
+    better, equal = count(embeddings, links, pool_ids)
+    # Against rounding at the very edge: a target always equals itself.
+    return better, np.maximum(equal, np.isin(links.target_ids, pool_ids))
+
+
+Counts = tuple[NDArray[np.int64], NDArray[np.int64]]
+
+
+def _count_dense(embeddings: Embeddings, links: Links, pool_ids: NDArray[np.int64]) -> Counts:
+    better = np.zeros(len(links), dtype=np.int64)
+    equal = np.zeros(len(links), dtype=np.int64)
+    longest = _longest(embeddings, pool_ids)
+    for part in _stretches(len(links), BLOCK_LINKS):
+        source = _prepare_dense(embeddings.source, links.source_ids[part], embeddings.measure)  # (links, dim)
+        right = _prepare_dense(embeddings.target, links.target_ids[part], embeddings.measure)  # (links, dim)
+        if embeddings.measure == "manhattan":
+            own = -np.abs(source - right).sum(axis=1)
+            tolerance = TIE_TOLERANCE * np.abs(own)
+        else:
+            own = np.einsum("id,id->i", source, right)
+            tolerance = TIE_TOLERANCE * np.linalg.norm(source, axis=1) * longest
+        high, low = (own + tolerance)[:, None], (own - tolerance)[:, None]
+        for stretch in _stretches(len(pool_ids), BLOCK_TARGETS):
+            target = _prepare_dense(embeddings.target, pool_ids[stretch], embeddings.measure)
+            if embeddings.measure == "manhattan":
+                from scipy.spatial.distance import cdist
+
+                scores = -cdist(source, target, "cityblock")
+            else:
+                scores = source @ target.T
+            above = np.count_nonzero(scores > high, axis=1)
+            better[part] += above
+            equal[part] += np.count_nonzero(scores >= low, axis=1) - above
+    return better, equal
+
+
+def _count_sparse(embeddings: Embeddings, links: Links, pool_ids: NDArray[np.int64]) -> Counts:
+    better = np.zeros(len(links), dtype=np.int64)
+    equal = np.zeros(len(links), dtype=np.int64)
+    pool = _prepare_sparse(embeddings.target, pool_ids, embeddings.measure)
+    longest = _longest(embeddings, pool_ids)
+    inverted = pool.T.tocsr()  # (dim, num_targets)
+    for part in _stretches(len(links), max(1, SPARSE_BLOCK_CELLS // max(len(pool_ids), 1))):
+        source = _prepare_sparse(embeddings.source, links.source_ids[part], embeddings.measure)
+        right = _prepare_sparse(embeddings.target, links.target_ids[part], embeddings.measure)
+        own = np.asarray(source.multiply(right).sum(axis=1)).ravel()
+        tolerance = TIE_TOLERANCE * np.sqrt(np.asarray(source.multiply(source).sum(axis=1)).ravel()) * longest
+        scores = (source @ inverted).tocsr()  # only pairs of vectors that have something in common are stored
+        stored = np.diff(scores.indptr)
+        rows = np.repeat(np.arange(len(own)), stored)
+        above = np.bincount(rows[scores.data > (own + tolerance)[rows]], minlength=len(own))
+        not_below = np.bincount(rows[scores.data >= (own - tolerance)[rows]], minlength=len(own))
+        absent = len(pool_ids) - stored  # all these score 0
+        above += np.where(own + tolerance < 0, absent, 0)
+        not_below += np.where(own - tolerance <= 0, absent, 0)
+        better[part] = above
+        equal[part] = not_below - above
+    return better, equal
+
+
+def _stretches(count: int, length: int) -> Iterator[slice]:
+    for start in range(0, count, length):
+        yield slice(start, min(start + length, count))
+
+
+def _prepare_dense(vectors: Vectors, ids: NDArray[np.integer], measure: str) -> Doubles:
+    chosen = np.asarray(vectors[ids], dtype=np.float64)
+    if measure == "cosine":
+        chosen = chosen / np.maximum(np.linalg.norm(chosen, axis=1, keepdims=True), 1e-12)
+    return chosen
+
+
+def _prepare_sparse(vectors: Any, ids: NDArray[np.integer], measure: str) -> Any:
+    chosen = vectors[ids].astype(np.float64).tocsr()
+    if measure == "cosine":
+        from sklearn.preprocessing import normalize
+
+        chosen = normalize(chosen)
+    return chosen
+
+
+def _longest(embeddings: Embeddings, pool_ids: NDArray[np.int64]) -> float:
+    """The greatest length of a vector of the pool."""
+    if embeddings.measure == "cosine" or len(pool_ids) == 0:
+        return 1.0
+    chosen = embeddings.target[pool_ids]
+    if not isinstance(chosen, np.ndarray):
+        chosen = chosen.astype(np.float64)
+        return float(np.sqrt(chosen.multiply(chosen).sum(axis=1).max()))
+    return float(np.sqrt(np.einsum("id,id->i", chosen, chosen, dtype=np.float64).max()))
+
+
+# ---- links ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LinkMetrics:
+    """How many links are right, and how many of the right ones were found."""
+
+    precision: float  # correct / matched, 0 where nothing was matched
+    recall: float  # correct / gold
+    f1: float
+    hits_at_1: float  # share of the gold sources whose surest link is right
+    correct: int
+    matched: int  # links that gold can judge
+    gold: int
+    ignored: int  # links that gold cannot judge
+    pool: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """A flat object for machines; Hits@1 is spelt `hits@1`."""
+        return {
+            "hits@1": self.hits_at_1,
+            "precision": self.precision,
+            "recall": self.recall,
+            "f1": self.f1,
+            "correct": self.correct,
+            "matched": self.matched,
+            "gold": self.gold,
+            "ignored": self.ignored,
+            "pool": self.pool,
+        }
+
+
+def link_metrics(matching: Matching, gold: Links, *, pool: str = "test") -> LinkMetrics:
+    """Precision, recall, F1 and Hits@1 of a matching.
+
+    A link is judged if gold knows its source or its target: such a link is right if it is in gold, and wrong if not.
+    A link between two entities of which gold knows neither can be neither: it is ignored and counted as such. (In a
+    pool of all entities many have no known counterpart, and gold does not say that they have none.) Hits@1 takes the
+    surest link of every gold source; for matchers that give a source one link at most, it is the recall wherever
+    gold is one-to-one. Several equally sure links of one source share the hit.
+    """
+    judged = _judge(matching, gold)
+    num_gold = len(np.unique(_keys(gold.source_ids, gold.target_ids)))
+    correct, matched = int(judged.correct.sum()), len(judged.correct)
+    precision = correct / matched if matched else 0.0
+    recall = correct / num_gold if num_gold else 0.0
+    return LinkMetrics(
+        precision=precision,
+        recall=recall,
+        f1=2 * precision * recall / (precision + recall) if correct else 0.0,
+        hits_at_1=_hits_at_1(judged, gold),
+        correct=correct,
+        matched=matched,
+        gold=num_gold,
+        ignored=judged.ignored,
+        pool=pool,
+    )
+
+
+def coverage(candidates: Candidates, gold: Links, *, direction: Literal["union", "forward"] = "union") -> float:
+    """The share of the gold pairs that are candidates at all: the recall that no matcher over them can exceed.
+
+    `forward` asks for the targets found from the sources only, `union` for the pairs found from either side. Gold
+    pairs outside the pools count as not covered; without gold pairs the share is 0.
+    """
+    if direction not in ("union", "forward"):
+        raise ValueError(f"direction must be union or forward, not {direction!r}")
+    wanted = np.unique(_keys(gold.source_ids, gold.target_ids))
+    if direction == "union":
+        rows: NDArray[Any] = candidates.pairs.rows
+        columns = candidates.pairs.columns
+    else:
+        rows, places = np.nonzero(candidates.forward_columns >= 0)
+        columns = candidates.forward_columns[rows, places]
+    offered = _keys(candidates.source_ids[rows], candidates.target_ids[columns])
+    return float(np.isin(wanted, offered).mean()) if len(wanted) else 0.0
+
+
+# ---- confidence -----------------------------------------------------------------------------------------------------
+
+
+class CalibrationBin(NamedTuple):
+    """Links of similar confidence: how sure they claim to be, how many of them are right, how many they are."""
+
+    mean_confidence: float
+    accuracy: float
+    num_links: int
+
+
+def calibration(matching: Matching, gold: Links, bins: int = 10) -> list[CalibrationBin]:
+    """Confidence against accuracy in `bins` stretches of equal width over [0, 1], least sure first.
+
+    Only links that gold can judge count (see `link_metrics`). Stretches without links are left out.
+    """
+    if bins < 1:
+        raise ValueError("bins must be at least 1")
+    judged = _judge(matching, gold)
+    number = np.minimum((judged.confidences * bins).astype(np.int64), bins - 1)
+    result = []
+    for one in np.unique(number):
+        here = number == one
+        confidence, accuracy = judged.confidences[here].mean(), judged.correct[here].mean()
+        result.append(CalibrationBin(float(confidence), float(accuracy), int(here.sum())))
+    return result
+
+
+def expected_calibration_error(matching: Matching, gold: Links, bins: int = 10) -> float:
+    """The mean distance between confidence and accuracy over the stretches of `calibration`, weighted by links."""
+    parts = calibration(matching, gold, bins)
+    total = sum(part.num_links for part in parts)
+    return sum(part.num_links * abs(part.mean_confidence - part.accuracy) for part in parts) / total if total else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class PrecisionRecallCurve:
+    """Precision and recall of the links of at least each threshold, surest first; one point per distinct confidence."""
+
+    threshold: Doubles  # (num_points,), descending
+    precision: Doubles  # (num_points,)
+    recall: Doubles  # (num_points,), ascending
+    pool: str
+
+    @property
+    def average_precision(self) -> float:
+        """The area under the steps of the curve."""
+        return float((np.diff(self.recall, prepend=0.0) * self.precision).sum())
+
+
+def precision_recall_curve(matching: Matching, gold: Links, *, pool: str = "test") -> PrecisionRecallCurve:
+    """What precision and recall become as less sure links are let in; links of equal confidence enter together.
+
+    Only links that gold can judge count (see `link_metrics`); the last point has the precision and recall of the
+    whole matching.
+    """
+    judged = _judge(matching, gold)
+    num_gold = len(np.unique(_keys(gold.source_ids, gold.target_ids)))
+    order = np.argsort(-judged.confidences, kind="stable")
+    confidences, correct = judged.confidences[order], np.cumsum(judged.correct[order])
+    last = np.flatnonzero(np.append(confidences[1:] != confidences[:-1], True)[: len(confidences)])
+    return PrecisionRecallCurve(
+        threshold=confidences[last],
+        precision=correct[last] / (last + 1.0),
+        recall=correct[last] / max(num_gold, 1),
+        pool=pool,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Judged:
+    """The distinct links of a matching on which gold has a say."""
+
+    source_ids: NDArray[np.int32]
+    confidences: Doubles
+    correct: NDArray[np.bool_]
+    ignored: int
+
+
+def _judge(matching: Matching, gold: Links) -> _Judged:
+    if np.isnan(matching.confidences).any():
+        raise ValueError("a confidence is not a number")
+    # Surest first, so that of a link given twice the surer mention stays.
+    order = np.argsort(-matching.confidences, kind="stable")
+    keys, first = np.unique(_keys(matching.source_ids[order], matching.target_ids[order]), return_index=True)
+    chosen = order[first]
+    known = np.isin(matching.source_ids[chosen], gold.source_ids) | np.isin(
+        matching.target_ids[chosen], gold.target_ids
+    )
+    correct = np.isin(keys, _keys(gold.source_ids, gold.target_ids))
+    chosen, correct = chosen[known], correct[known]
+    return _Judged(
+        matching.source_ids[chosen], matching.confidences[chosen], correct, ignored=int(np.count_nonzero(~known))
+    )
+
+
+def _hits_at_1(judged: _Judged, gold: Links) -> float:
+    gold_sources = np.unique(gold.source_ids)
+    if len(gold_sources) == 0 or len(judged.source_ids) == 0:
+        return 0.0
+    sources, number = np.unique(judged.source_ids, return_inverse=True)
+    surest = np.full(len(sources), -np.inf)
+    np.maximum.at(surest, number, judged.confidences)
+    top = judged.confidences == surest[number]
+    shares = np.bincount(number[top & judged.correct], minlength=len(sources)) / np.bincount(number[top])
+    return float(shares.sum() / len(gold_sources))
+
+
+def _keys(source_ids: NDArray[Any], target_ids: NDArray[Any]) -> NDArray[np.int64]:
+    """One number per pair."""
+    return (source_ids.astype(np.int64) << 32) | target_ids.astype(np.int64)

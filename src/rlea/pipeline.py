@@ -1,0 +1,404 @@
+"""The whole program on one page: read graphs -> embed entities -> candidates -> decide -> evaluate -> write.
+
+Every function here is a stage or a chain of stages; each stage is one call into the module that does the work.
+"""
+
+from __future__ import annotations
+
+import difflib
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from rlea import memory
+from rlea.embed import MODELS
+from rlea.errors import InputError
+from rlea.graph import GraphPair, Ids
+from rlea.matchers import MATCHERS
+from rlea.progress import Progress, silent
+from rlea.readers import read_graph, read_pair
+
+if TYPE_CHECKING:
+    from rlea.candidates import Candidates
+    from rlea.embeddings import Embeddings
+    from rlea.matching import Matching, Task
+    from rlea.metrics import LinkMetrics, RankMetrics
+
+
+@dataclass(frozen=True)
+class AlignSettings:
+    """What a user can choose about a run."""
+
+    embedding: str = "names"  # works on any two graphs with labels, at once and without seeds
+    matcher: str = "best-first"  # the strongest matcher that learns nothing
+    candidates: int = 50  # per entity and direction; best-first loses about two points at 10, gains nothing at 100
+    pool: str = "auto"  # test targets where test links are known (as benchmarks do), else all entities without a seed
+    seed: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What came out of one run: the links, and the scores where gold links are known."""
+
+    pair: GraphPair
+    settings: AlignSettings
+    pool: str
+    matching: Matching
+    links: LinkMetrics | None
+    ranks: RankMetrics | None
+    coverage: float | None  # share of the gold pairs that are among the candidates
+    seconds: dict[str, float]
+    peak_memory_mb: float
+    info: dict[str, Any] = field(default_factory=dict)
+
+    def summary(self) -> dict[str, Any]:
+        """One flat object for machines; scores are null where no gold links are known."""
+        links = self.links
+        return {
+            "pair": self.pair.name,
+            "fold": self.pair.fold,
+            "embedding": self.settings.embedding,
+            "matcher": self.settings.matcher,
+            "candidates": self.settings.candidates,
+            "pool": self.pool,
+            "hits@1": None if links is None else links.hits_at_1,
+            "precision": None if links is None else links.precision,
+            "recall": None if links is None else links.recall,
+            "f1": None if links is None else links.f1,
+            "matched": len(self.matching),
+            "coverage": self.coverage,
+            "ranks": None if self.ranks is None else self.ranks.as_dict(),
+            "seconds": {stage: round(value, 3) for stage, value in self.seconds.items()},
+            "peak_memory_mb": round(self.peak_memory_mb, 1),
+            "seed": self.settings.seed,
+        }
+
+
+# ---- the flow -------------------------------------------------------------------------------------------------------
+
+
+def align(pair: GraphPair, settings: AlignSettings | None = None, *, progress: Progress = silent, **more: Any) -> Result:
+    """Align a pair: embed, find candidates, decide, evaluate. `more` reaches `embed` (device, checkpoint)."""
+    settings = settings or AlignSettings()
+    clock = Clock()
+    check_matchers([settings.matcher])
+    pool, source_ids, target_ids = choose_pool(pair, settings.pool)
+    with clock("embed"):
+        vectors = embed(pair, settings.embedding, seed=settings.seed, progress=progress, **more)
+    with clock("candidates"):
+        candidates = find(vectors, source_ids, target_ids, settings.candidates, progress)
+    task = make_task(pair, candidates, settings.seed)
+    with clock("compile"):
+        warm_up(settings.matcher, task)
+    progress("match", 0, 1, settings.matcher)
+    with clock("match"):
+        matching = MATCHERS[settings.matcher](task)
+    progress("match", 1, 1, f"{len(matching):,} links")
+    links, ranks, coverage = evaluate(pair, matching, candidates, pool)
+    return Result(
+        pair, settings, pool, matching, links, ranks, coverage, clock.seconds, memory.peak_mb(), dict(vectors.info)
+    )
+
+
+def bench(
+    pair: GraphPair,
+    matchers: Sequence[str],
+    settings: AlignSettings | None = None,
+    *,
+    progress: Progress = silent,
+    **more: Any,
+) -> Iterator[Result]:
+    """The same vectors and candidates for every matcher, one result after the other."""
+    settings = settings or AlignSettings()
+    clock = Clock()
+    check_matchers(matchers)
+    pool, source_ids, target_ids = choose_pool(pair, settings.pool)
+    with clock("embed"):
+        vectors = embed(pair, settings.embedding, seed=settings.seed, progress=progress, **more)
+    with clock("candidates"):
+        candidates = find(vectors, source_ids, target_ids, settings.candidates, progress)
+        _ = candidates.pairs  # shared by all, so not charged to the first
+    task = make_task(pair, candidates, settings.seed)
+    ranks = None
+    for number, name in enumerate(matchers):
+        progress("matchers", number, len(matchers), name)
+        with clock("compile"):
+            warm_up(name, task)
+        memory.reset_peak()
+        with clock("match"):
+            matching = MATCHERS[name](task)
+        peak = memory.peak_mb()
+        links, ranks, coverage = evaluate(pair, matching, candidates, pool, ranks)
+        chosen = AlignSettings(settings.embedding, name, settings.candidates, settings.pool, settings.seed)
+        info = dict(vectors.info)
+        yield Result(pair, chosen, pool, matching, links, ranks, coverage, dict(clock.seconds), peak, info)
+    progress("matchers", len(matchers), len(matchers))
+
+
+# ---- the stages -----------------------------------------------------------------------------------------------------
+
+
+def read(
+    source: Path,
+    target: Path | None = None,
+    *,
+    fold: str | None = None,
+    seeds: Path | None = None,
+    valid: Path | None = None,
+    gold: Path | None = None,
+) -> GraphPair:
+    """A benchmark folder, or two graphs of one's own with optional links."""
+    if target is None:
+        if seeds is not None or valid is not None or gold is not None:
+            raise InputError("links are given for a folder that has its own", remedy="name two graphs, or no links")
+        return read_pair(source, fold)
+    if fold is not None:
+        raise InputError("--fold is for benchmark folders", remedy="leave it out for two graphs of your own")
+    from rlea.readers.link_files import read_link_rows
+    from rlea.readers.links import no_links, place_links, separate_splits
+
+    first, second = read_graph(source), read_graph(target)
+    placed = [
+        no_links(Path()) if path is None else place_links(read_link_rows(path), first, second)
+        for path in (seeds, valid, gold)
+    ]
+    (train, known, test), notes = separate_splits(placed)
+    if not len(train):
+        notes = (*notes, "there are no seeds: matching starts from the similarity of the embeddings alone")
+    return GraphPair(f"{stem(source)}-{stem(target)}", first, second, train, known, test, notes=notes)
+
+
+def embed(
+    pair: GraphPair,
+    name: str,
+    *,
+    seed: int = 0,
+    progress: Progress = silent,
+    device: str = "auto",
+    checkpoint: Path | None = None,
+) -> Embeddings:
+    """Vectors by the name of a model, or from a file."""
+    if name not in MODELS:
+        if not Path(name).exists():
+            raise InputError(
+                f"{name!r} is neither an embedding nor a file",
+                remedy=suggest(name, MODELS, "a path to a .safetensors, .npy or word2vec file"),
+            )
+        from rlea.readers.vectors import read_embeddings
+
+        return read_embeddings(Path(name), pair.source, pair.target)
+    model = MODELS[name]
+    if model.trained and not len(pair.train):
+        raise InputError(f"{name} is trained on seed links and there are none", remedy="give --seeds or use names")
+    function = getattr(import_module(f"rlea.embed.{model.module}"), model.function)
+    more = {"device": device, "checkpoint": checkpoint} if model.trained else {}
+    return cast("Embeddings", function(pair, seed=seed, progress=progress, **more))
+
+
+def choose_pool(pair: GraphPair, pool: str = "auto") -> tuple[str, Ids, Ids]:
+    """The entities to be matched: those of the test links, or all that have no seed. Sorted, so that order tells nothing."""
+    if pool == "auto":
+        pool = "test" if len(pair.test) else "all"
+    if pool == "test":
+        if not len(pair.test):
+            raise InputError("--pool test needs test links and there are none", remedy="use --pool all")
+        return pool, np.unique(pair.test.source_ids), np.unique(pair.test.target_ids)
+    if pool == "all":
+        source = np.setdiff1d(np.arange(pair.source.num_entities, dtype=np.int32), pair.train.source_ids)
+        target = np.setdiff1d(np.arange(pair.target.num_entities, dtype=np.int32), pair.train.target_ids)
+        return pool, source, target
+    raise InputError(f"unknown pool {pool!r}", remedy="use test or all")
+
+
+def find(vectors: Embeddings, source_ids: Ids, target_ids: Ids, k: int, progress: Progress) -> Candidates:
+    """The k best partners of every entity, both ways."""
+    from rlea.candidates import find_candidates
+
+    if k < 1:
+        raise InputError(f"--candidates is {k}", remedy="give a number of at least 1")
+    return find_candidates(vectors, source_ids, target_ids, k, progress)
+
+
+def make_task(pair: GraphPair, candidates: Candidates, seed: int) -> Task:
+    """What a matcher may see: graphs, training seeds, candidates; no validation and no test links."""
+    from rlea.matching import Task
+
+    return Task(pair.source, pair.target, pair.train, candidates, seed)
+
+
+def evaluate(
+    pair: GraphPair, matching: Matching, candidates: Candidates, pool: str, ranks: RankMetrics | None = None
+) -> tuple[LinkMetrics | None, RankMetrics | None, float | None]:
+    """The only place where test links are read. Nothing where there are none."""
+    from rlea import metrics
+
+    if not len(pair.test):
+        return None, None, None
+    links = metrics.link_metrics(matching, pair.test, pool=pool)
+    ranks = ranks or metrics.rank_metrics(candidates.embeddings, pair.test, candidates.target_ids, pool=pool)
+    return links, ranks, metrics.coverage(candidates, pair.test)
+
+
+def write(folder: Path, result: Result) -> list[Path]:
+    """Links in all formats, the record of the run and the report: all of them or none."""
+    from rlea.record import as_json, describe_run
+    from rlea.report.page import render_run
+    from rlea.writers import write_links
+    from rlea.writers.rows import LinkRows
+
+    rows = LinkRows.of(result.matching, result.pair.source, result.pair.target)
+    record = describe_run(
+        result=result.summary(),
+        fingerprint=result.pair.fingerprint,
+        embedding_info=result.info,
+        notes=list(result.pair.notes),
+    )
+    extra = {"run.json": as_json(record), "report.html": render_run(result, record)}
+    return write_links(folder, rows, extra=extra)
+
+
+# ---- what the other commands do -------------------------------------------------------------------------------------
+
+
+def bench_summary(results: Sequence[Result]) -> dict[str, Any]:
+    """The rows of a comparison for machines, with what they have in common beside them."""
+    first = results[0].summary()
+    shared = {key: first[key] for key in ("pair", "fold", "embedding", "candidates", "pool", "coverage", "ranks", "seed")}
+    columns = ("matcher", "hits@1", "precision", "recall", "f1", "matched", "peak_memory_mb")
+    rows = []
+    for result in results:
+        summary = result.summary()
+        row = {key: summary[key] for key in columns}
+        rows.append({**row, "seconds": summary["seconds"]["match"], "one_to_one": result.matching.is_one_to_one})
+    return {**shared, "rows": rows}
+
+
+def write_bench(path: Path, results: Sequence[Result]) -> None:
+    """A comparison with the record of its run, as one JSON file."""
+    from rlea.record import as_json, describe_run
+    from rlea.writers.atomic import write_all
+
+    pair = results[0].pair
+    record = describe_run(
+        **bench_summary(results), fingerprint=pair.fingerprint, embedding_info=results[0].info, notes=list(pair.notes)
+    )
+    write_all({path: lambda temporary: temporary.write_text(as_json(record), encoding="utf-8")})
+
+
+def embed_to_file(
+    folder: Path, model: str, output: Path, *, fold: str | None, seed: int, device: str, progress: Progress = silent
+) -> dict[str, Any]:
+    """Train a model on a pair and keep its vectors; an interrupted training goes on from its checkpoint."""
+    from rlea.writers.vectors import write_embeddings
+
+    if model not in MODELS:
+        raise InputError(f"unknown model {model!r}", remedy=suggest(model, MODELS))
+    if not MODELS[model].trained:
+        raise InputError(f"{model} has no vectors worth keeping", remedy=f"name it directly: --embedding {model}")
+    if output.suffix != ".safetensors":
+        raise InputError("vectors are written as safetensors", path=output, remedy="end the name in .safetensors")
+    pair = read_pair(folder, fold)
+    clock = Clock()
+    checkpoint = output.with_suffix(".checkpoint")
+    with clock("embed"):
+        vectors = embed(pair, model, seed=seed, progress=progress, device=device, checkpoint=checkpoint)
+    write_embeddings(output, vectors, pair.source, pair.target)
+    checkpoint.unlink(missing_ok=True)
+    summary = {"pair": pair.name, "fold": pair.fold, "model": model, "seed": seed, "output": str(output)}
+    if len(pair.test):
+        from rlea.metrics import rank_metrics
+
+        _, _, target_ids = choose_pool(pair, "test")
+        summary |= rank_metrics(vectors, pair.test, target_ids, pool="test").as_dict()
+    return {**summary, **vectors.info, "seconds": round(clock.seconds["embed"], 1), "peak_memory_mb": memory.peak_mb()}
+
+
+def evaluate_files(links: Path, gold: Path) -> dict[str, Any]:
+    """Scores of a file of links against a file of gold links, by identifiers alone."""
+    from rlea.metrics import link_metrics
+    from rlea.readers.links import read_matching_and_gold
+
+    matching, known = read_matching_and_gold(links, gold)
+    return link_metrics(matching, known, pool="as in the files").as_dict()
+
+
+def convert(source: Path, target: Path, *, to: str = "nt", fold: str | None = None) -> dict[str, Any]:
+    """A pair, a graph or a file of links in another format; what IN is decides."""
+    from rlea.readers import is_pair
+    from rlea.readers.link_files import looks_like_links, read_link_rows
+    from rlea.writers import LinkRows, write_links_file
+    from rlea.writers.graphs import write_graph, write_pair
+
+    if is_pair(source):
+        pair = read_pair(source, fold)
+        notes = (*pair.notes, *write_pair(target, pair, to))
+    elif fold is not None:
+        raise InputError("--fold is for benchmark folders", path=source, remedy="leave it out")
+    elif looks_like_links(source):
+        links = read_link_rows(source)
+        certain = np.where(np.isnan(links.confidences), 1.0, links.confidences)
+        write_links_file(target, LinkRows.sort(links.sources, links.targets, certain))
+        notes = links.notes
+    else:
+        notes = write_graph(target, read_graph(source))
+    return {"written": str(target), "notes": list(notes)}
+
+
+def synthesize(folder: Path, progress: Progress = silent, **settings: Any) -> dict[str, Any]:
+    """Write a pair with a planted alignment, in pieces, so that size is bounded by the disk."""
+    from rlea.synthetic import SyntheticSettings, write_synthetic
+
+    if folder.exists() and any(folder.iterdir()):
+        raise InputError("the folder is not empty", path=folder, remedy="name a new one")
+    write_synthetic(folder, SyntheticSettings(**settings), progress=progress)
+    return {"written": str(folder), **settings}
+
+
+# ---- small parts ----------------------------------------------------------------------------------------------------
+
+
+class Clock:
+    """Seconds by stage; a stage entered again starts anew."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def __call__(self, stage: str) -> Iterator[None]:
+        start = time.perf_counter()
+        yield
+        self.seconds[stage] = time.perf_counter() - start
+
+
+def warm_up(matcher: str, task: Task) -> None:
+    """Load the matcher's compiled code on a toy task, so that timings are of matching and not of compiling."""
+    from rlea.matching import Task, toy_task
+
+    toy = toy_task(task.candidates.embeddings)
+    MATCHERS[matcher](Task(toy.source, toy.target, toy.seeds, toy.candidates, task.seed))
+
+
+def check_matchers(names: Sequence[str]) -> None:
+    """Refuse unknown names before any work is done."""
+    for name in names:
+        if name not in MATCHERS:
+            raise InputError(f"unknown matcher {name!r}", remedy=suggest(name, MATCHERS))
+
+
+def suggest(name: str, known: Sequence[str] | dict[str, Any], otherwise: str = "") -> str:
+    """The likeliest meaning of a mistyped name, or all there is."""
+    close = difflib.get_close_matches(name, list(known), n=1)
+    if close:
+        return f"did you mean {close[0]}?".rstrip("?")
+    return "use one of " + ", ".join(known) + (f", or {otherwise}" if otherwise else "")
+
+
+def stem(path: Path) -> str:
+    """A file's name without its extensions."""
+    return path.name.split(".")[0] or path.name

@@ -1,0 +1,88 @@
+"""Literals as they stand in files: `"1990"^^<...#date>`, `"Wien"@de` or bare text."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import polars as pl
+
+XSD_STRING = "http://www.w3.org/2001/XMLSchema#string"
+LANG_STRING = "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString"
+
+# In the published files some values lost their opening quote but kept the language, so the quote is optional there.
+_TAGGED = (
+    r'(?s)^"?(?P<value>.*)"(?:\^\^<?(?P<datatype>[^<>"\s]+)>?|@(?P<language>[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*))$'
+)
+# `"Foo" and "Bar"` is bare text with quotes in it, not the quoted value `Foo" and "Bar`.
+_QUOTED = r'(?s)^"((?:[^"\\]|\\.)*)"$'
+_ESCAPE = re.compile(
+    r"\\u(?P<high>[dD][89abAB][0-9A-Fa-f]{2})\\u(?P<low>[dD][c-fC-F][0-9A-Fa-f]{2})"
+    r"|\\u(?P<short>[0-9A-Fa-f]{4})|\\U(?P<long>[0-9A-Fa-f]{8})|\\(?P<char>[\"\\])|\\\Z"
+)
+
+
+def normalised(literals: pl.DataFrame) -> pl.DataFrame:
+    """Languages in lower case and no datatype on plain text, so that every file format tells the same literal alike."""
+    import polars as pl
+
+    return literals.with_columns(
+        pl.when(pl.col("datatype").is_in([XSD_STRING, LANG_STRING]))
+        .then(pl.lit(""))
+        .otherwise(pl.col("datatype"))
+        .alias("datatype"),
+        pl.col("language").str.to_lowercase(),
+    )
+
+
+def split_literals(values: pl.Series) -> pl.DataFrame:
+    """Literals in the notation of N-Triples, or bare, as the columns value, datatype and language.
+
+    A value in quotes loses them; escaped quotes, backslashes and code points (`\\u00E9`) are decoded in every value,
+    because files made from N-Triples dumps keep them after the quotes are gone.
+    """
+    import polars as pl
+
+    tagged = values.str.extract_groups(_TAGGED).struct.unnest()
+    quoted = values.str.extract(_QUOTED, 1)
+    value = pl.coalesce(pl.lit(tagged["value"]), pl.lit(quoted), pl.lit(values))
+    frame = pl.select(
+        value.alias("value"),
+        pl.lit(tagged["datatype"]).fill_null("").alias("datatype"),
+        pl.lit(tagged["language"]).fill_null("").alias("language"),
+    )
+    escaped = frame["value"].str.contains("\\", literal=True)
+    if escaped.any():
+        decoded = [
+            unescape(text) if has_escape else text
+            for text, has_escape in zip(frame["value"].to_list(), escaped.to_list(), strict=True)
+        ]
+        frame = frame.with_columns(pl.Series("value", decoded, dtype=pl.String))
+    return normalised(frame)
+
+
+def unescape(text: str) -> str:
+    r"""Decode the escapes of N-Triples that name a character, a quote or a backslash; leave other backslashes alone.
+
+    >>> unescape(r'\"Caf\u00E9\"')
+    '"Café"'
+    """
+    return _ESCAPE.sub(_decode, text)
+
+
+def _decode(match: re.Match[str]) -> str:
+    if match["char"]:
+        return match["char"]
+    if match["high"]:
+        pair = bytes.fromhex(match["high"]) + bytes.fromhex(match["low"])
+        return pair.decode("utf-16-be")
+    digits = match["short"] or match["long"]
+    if digits is None:
+        # A backslash at the very end is what stripping the quotes left of an escaped quote.
+        return '"'
+    number = int(digits, 16)
+    # Neither half a surrogate pair nor a zero byte could be written to every file format.
+    if number == 0 or 0xD800 <= number < 0xE000 or number > 0x10FFFF:
+        return match[0]
+    return chr(number)

@@ -1,0 +1,238 @@
+"""Graphs in RDF: N-Triples, Turtle, RDF/XML, N-Quads and TriG, plain or compressed by gzip."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from rlea.errors import InputError
+from rlea.graph import KnowledgeGraph
+from rlea.iri import PREFIX, from_iri
+from rlea.readers.literals import normalised
+from rlea.readers.text import (
+    GZIP_MAGIC,
+    SAVE_AS_UTF8,
+    UTF8_BOM,
+    broken_gzip,
+    check_file,
+    check_marks,
+    read_text,
+    suffix_of,
+    unreadable,
+)
+
+if TYPE_CHECKING:
+    import polars as pl
+
+RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
+RDFS_RESOURCE = "http://www.w3.org/2000/01/rdf-schema#Resource"
+
+# Extension -> the name of the format in pyoxigraph.
+RDF_FORMATS = {
+    ".nt": "N_TRIPLES",
+    ".ntriples": "N_TRIPLES",
+    ".ttl": "TURTLE",
+    ".turtle": "TURTLE",
+    ".rdf": "RDF_XML",
+    ".xml": "RDF_XML",
+    ".owl": "RDF_XML",
+    ".nq": "N_QUADS",
+    ".nquads": "N_QUADS",
+    ".trig": "TRIG",
+}
+
+_PARSER_PLACE = re.compile(r"^Parser error at line \d+ .*?columns? \d+(?: and (?:line \d+ column )?\d+)?: ")
+# What the parser calls a blank node that has no label of its own: a random number, another one in every run.
+_RANDOM_LABEL = re.compile(r"[0-9a-f]{24,32}")
+
+
+def read_rdf(path: str | Path) -> KnowledgeGraph:
+    """A graph from an RDF file, the format told by its extension.
+
+    - IRIs and blank nodes (as `_:label`) become entities, predicates between them relations.
+    - Literals become literals; the datatype xsd:string is stored as "".
+    - `rdf:type` triples become literals too, with the attribute rdf:type, the class IRI as value and the datatype
+      rdfs:Resource: a class tells about an entity but is no entity to be linked, unless the file says more of it.
+    - `x rdf:type rdfs:Resource` holds of everything, so it only declares the entity x; so graphs keep entities
+      that stand in no other triple.
+    - `urn:rlea:` IRIs are turned back into the identifiers they stand for (see `rlea.iri`).
+    - Named graphs are merged; statements about the file itself (`<>` without a base) are left out.
+
+    IRIs are taken as they are, as real dumps hold characters that IRIs may not have; other errors of syntax are
+    InputErrors with the line.
+    """
+    import polars as pl
+    from pyoxigraph import Literal, NamedNode, Triple
+
+    path = Path(path)
+    blank = _BlankLabels(path)
+    heads: list[str] = []
+    relations: list[str] = []
+    tails: list[str] = []
+    entities: list[str] = []
+    attributes: list[str] = []
+    values: list[str] = []
+    datatypes: list[str] = []
+    languages: list[str] = []
+    declared: list[str] = []
+    # Attribute access is what costs time here, so every attribute is read once and only where it is needed.
+    for quad in parse_rdf(path):
+        subject, predicate, thing = quad.subject, quad.predicate.value, quad.object
+        head = subject.value if type(subject) is NamedNode else blank[subject.value]
+        if not head or not predicate:
+            continue
+        kind = type(thing)
+        if kind is Literal:
+            language = thing.language
+            entities.append(head)
+            attributes.append(predicate)
+            values.append(thing.value)
+            languages.append(language or "")
+            datatypes.append("" if language else thing.datatype.value)
+            continue
+        if kind is Triple:
+            raise InputError(
+                "holds a triple as the object of another, which cannot be read",
+                path=path,
+                remedy="remove the statements about statements, <<( ... )>>",
+            )
+        tail = thing.value if kind is NamedNode else blank[thing.value]
+        if not tail:
+            continue
+        if predicate != RDF_TYPE:
+            heads.append(head)
+            relations.append(predicate)
+            tails.append(tail)
+        elif tail == RDFS_RESOURCE:
+            declared.append(from_iri(head))
+        else:
+            entities.append(head)
+            attributes.append(predicate)
+            values.append(from_iri(tail))
+            languages.append("")
+            datatypes.append(RDFS_RESOURCE)
+    if not (heads or entities or declared):
+        raise InputError("holds no triples", path=path, remedy="check that this is the right file")
+
+    triples = {"head": _identifiers(heads), "relation": _identifiers(relations), "tail": _identifiers(tails)}
+    literals = {
+        "entity": _identifiers(entities),
+        "attribute": _identifiers(attributes),
+        "value": pl.Series(values, dtype=pl.String),
+        "datatype": _identifiers(datatypes),
+        "language": pl.Series(languages, dtype=pl.String),
+    }
+    return KnowledgeGraph.build(pl.DataFrame(triples), normalised(pl.DataFrame(literals)), entities=declared)
+
+
+class _BlankLabels(dict[str, str]):
+    """The parser's name of a blank node -> ours. Nodes without a label are numbered as the file brings them up.
+
+    The parser gives them random names; a graph must be the same every time it is read. The brackets cannot stand in a
+    label that a file gives.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._all_labelled = rdf_format(path) in ("N_TRIPLES", "N_QUADS")
+        self._num_unlabelled = 0
+
+    def __missing__(self, label: str) -> str:
+        if self._all_labelled or not _RANDOM_LABEL.fullmatch(label):
+            name = f"_:{label}"
+        else:
+            self._num_unlabelled += 1
+            name = f"_:[{self._num_unlabelled}]"
+        self[label] = name
+        return name
+
+
+def _identifiers(iris: list[str]) -> pl.Series:
+    """A column of identifiers from a column of IRIs."""
+    import polars as pl
+
+    column = pl.Series(iris, dtype=pl.String)
+    ours = column.filter(column.str.starts_with(PREFIX)).unique().to_list()
+    return column.replace({iri: from_iri(iri) for iri in ours}) if ours else column
+
+
+def rdf_format(path: Path) -> str:
+    """The name of the file's format in pyoxigraph."""
+    name = RDF_FORMATS.get(suffix_of(path))
+    if name is None:
+        known = ", ".join(sorted(RDF_FORMATS))
+        raise InputError(
+            f"has the extension {suffix_of(path) or '(none)'}, which is none of RDF's",
+            path=path,
+            remedy=f"name it by its format: {known}, each also with .gz",
+        )
+    return name
+
+
+def parse_rdf(path: Path) -> Iterator[Any]:
+    """The quads of an RDF file (pyoxigraph's `Quad`), with every failure turned into an InputError."""
+    from pyoxigraph import RdfFormat, parse
+
+    format_name = rdf_format(path)
+    format_ = getattr(RdfFormat, format_name)
+    check_file(path)
+    try:
+        if format_name == "RDF_XML":
+            yield from parse(_well_formed(path), format_, lenient=True)
+        else:
+            with _open(path) as stream:
+                yield from parse(stream, format_, lenient=True)
+    except SyntaxError as error:
+        problem = _PARSER_PLACE.sub("", error.msg).replace("\n", " ").strip()
+        if "utf-8" in problem.lower():
+            raise InputError("is not UTF-8", path=path, line=error.lineno, remedy=SAVE_AS_UTF8) from error
+        column = f" at column {error.offset}" if error.offset else ""
+        raise InputError(
+            f"is no valid {format_.name}{column} ({problem[:200]})",
+            path=path,
+            line=error.lineno,
+            remedy="correct it there, or convert the file with another tool",
+        ) from error
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise broken_gzip(path) from error
+    except OSError as error:
+        raise unreadable(path, error) from error
+
+
+def _open(path: Path) -> IO[bytes]:
+    """The file as a stream of UTF-8 bytes without compression and byte order mark."""
+    stream: IO[bytes] = path.open("rb")
+    is_compressed = stream.read(2) == GZIP_MAGIC
+    stream.seek(0)
+    if is_compressed:
+        stream = gzip.GzipFile(fileobj=stream)  # type: ignore[assignment]
+    head = stream.read(4)
+    check_marks(path, head)
+    stream.seek(3 if head.startswith(UTF8_BOM) else 0)
+    return stream
+
+
+def _well_formed(path: Path) -> str:
+    """The text of an XML file.
+
+    The RDF parser takes a file that was cut off for a whole one and gives no lines; expat does better on both, and
+    refuses entities that expand without end.
+    """
+    from xml.parsers import expat
+
+    text = read_text(path)
+    checker = expat.ParserCreate("utf-8", namespace_separator=" ")
+    try:
+        checker.Parse(text.encode(), True)
+    except expat.ExpatError as error:
+        raise InputError(
+            f"is no well-formed XML ({expat.errors.messages[error.code]})",
+            path=path,
+            line=error.lineno,
+            remedy="correct it there, or fetch the file again if it was cut off",
+        ) from error
+    return text

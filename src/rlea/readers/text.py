@@ -1,0 +1,200 @@
+"""Text files as rows of fields: encodings, compression, line ends and ragged rows are dealt with here, once."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rlea.errors import InputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+GZIP_MAGIC = b"\x1f\x8b"
+UTF8_BOM = b"\xef\xbb\xbf"
+# The UTF-32 marks begin like the UTF-16 ones, so they come first.
+_FOREIGN_MARKS = (
+    (b"\xff\xfe\x00\x00", "UTF-32"),
+    (b"\x00\x00\xfe\xff", "UTF-32"),
+    (b"\xff\xfe", "UTF-16"),
+    (b"\xfe\xff", "UTF-16"),
+)
+SAVE_AS_UTF8 = "save it as UTF-8 text"
+
+
+def shown(text: str, limit: int = 80) -> str:
+    """A piece of a file as it may stand in a one-line message: quoted, escaped, cut at `limit` characters."""
+    return repr(text if len(text) <= limit else text[: limit - 1] + "…")
+
+
+def suffix_of(path: Path) -> str:
+    """The extension in lower case, looking through `.gz`.
+
+    >>> suffix_of(Path("dump.NT.gz"))
+    '.nt'
+    """
+    name = path.name.lower()
+    return Path(name.removesuffix(".gz")).suffix
+
+
+def check_file(path: Path) -> None:
+    """Raise unless the path is a file that exists."""
+    if path.is_dir():
+        raise InputError("is a folder where a file is expected", path=path, remedy="give the path of a file")
+    if not path.exists():
+        raise InputError("there is no such file", path=path, remedy="check the path")
+
+
+def check_folder(path: Path) -> None:
+    """Raise unless the path is a folder that exists."""
+    if not path.exists():
+        raise InputError("there is no such folder", path=path, remedy="check the path")
+    if not path.is_dir():
+        raise InputError("is a file where a folder is expected", path=path, remedy="give the path of a folder")
+
+
+def is_empty(path: Path) -> bool:
+    """Whether a path is a file without a single byte, which some layouts have on purpose."""
+    return path.is_file() and path.stat().st_size == 0
+
+
+def unreadable(path: Path, error: OSError) -> InputError:
+    """The error for a file that the system does not let us read."""
+    reason = (error.strerror or "unknown reason").lower()
+    return InputError(f"cannot be read ({reason})", path=path, remedy="check the file and its permissions")
+
+
+def broken_gzip(path: Path) -> InputError:
+    """The error for a compressed file that was cut off or damaged."""
+    return InputError(
+        "the gzip data is damaged or cut off", path=path, remedy="fetch or compress the file again, or unpack it first"
+    )
+
+
+def check_marks(path: Path, head: bytes) -> None:
+    """Raise if the first bytes of a file are the byte order mark of an encoding that is not UTF-8."""
+    for mark, encoding in _FOREIGN_MARKS:
+        if head.startswith(mark):
+            raise InputError(f"is {encoding} text, not UTF-8", path=path, line=1, remedy=SAVE_AS_UTF8)
+
+
+def read_bytes(path: Path) -> bytes:
+    """The content of a file, unpacked if it is gzip (told by its first bytes, whatever its name)."""
+    check_file(path)
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise unreadable(path, error) from error
+    if content.startswith(GZIP_MAGIC):
+        try:
+            content = gzip.decompress(content)
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise broken_gzip(path) from error
+    return content
+
+
+def read_text(path: Path) -> str:
+    """The text of a UTF-8 file without its byte order mark; never empty."""
+    content = read_bytes(path)
+    check_marks(path, content[:4])
+    content = content.removeprefix(UTF8_BOM)
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise InputError(
+            f"is not UTF-8 (byte 0x{content[error.start]:02x})", path=path, line=line, remedy=SAVE_AS_UTF8
+        ) from error
+    if (position := text.find("\x00")) >= 0:
+        line = text.count("\n", 0, position) + 1
+        raise InputError("holds a zero byte, so it is no text file", path=path, line=line, remedy=SAVE_AS_UTF8)
+    if not text.strip():
+        raise InputError("is empty", path=path, remedy="give a file with at least one row")
+    return text
+
+
+def tab_rows(path: Path, columns: Sequence[str], *, keep_tabs: bool = False) -> pl.DataFrame:
+    """A tab-separated file without a header: the given string columns and `line` (numbered from 1).
+
+    Quotes have no meaning. Blank lines are passed over, other lines must have one field per column; with `keep_tabs`
+    the last field keeps the tabs within it. No field of the other columns is empty.
+    """
+    return _split(path, read_text(path), columns, keep_tabs)
+
+
+def split_tabs(path: Path, text: str) -> pl.DataFrame:
+    """As `tab_rows`, with as many columns as the first line has fields, named "0", "1", ...; fields may be empty."""
+    first = next(line for line in text.split("\n") if line.strip(" \r"))
+    columns = [str(number) for number in range(first.count("\t") + 1)]
+    return _split(path, text, columns, keep_tabs=False, may_be_empty=columns)
+
+
+def _split(
+    path: Path, text: str, columns: Sequence[str], keep_tabs: bool, may_be_empty: Sequence[str] | None = None
+) -> pl.DataFrame:
+    import polars as pl
+
+    num_tabs = len(columns) - 1
+    rows = (
+        pl.DataFrame({"text": text.split("\n")})
+        .with_row_index("line", offset=1)
+        .with_columns(pl.col("text").str.strip_chars_end("\r"))
+        .filter(pl.col("text").str.strip_chars(" ") != "")
+    )
+    tabs = rows["text"].str.count_matches("\t", literal=True)
+    bad = tabs < num_tabs if keep_tabs else tabs != num_tabs
+    if bad.any():
+        position = bad.arg_max() or 0
+        raise ragged(
+            path, int(rows["line"][position]), int(tabs[position]) + 1, columns, "tabs", rows["text"][position]
+        )
+    if num_tabs == 0:
+        fields = rows.rename({"text": columns[0]}).select(*columns, "line")
+    else:
+        parts = rows["text"].str.splitn("\t", num_tabs + 1).struct.unnest()
+        parts.columns = list(columns)
+        fields = parts.with_columns(rows["line"])
+    if may_be_empty is None:
+        may_be_empty = columns[-1:] if keep_tabs else ()
+    check_filled(path, fields, [name for name in columns if name not in may_be_empty])
+    return fields
+
+
+def ragged(
+    path: Path, line: int, num_fields: int, columns: Sequence[str], separator: str, text: str = ""
+) -> InputError:
+    """The error for a row with too few or too many fields."""
+    named = "" if columns[0].isdigit() else f" ({', '.join(columns)})"
+    remedy = f"give every line the same fields, separated by {separator}"
+    if separator == "tabs" and num_fields == 1 and "," in text:
+        remedy = "separate the fields by tabs, or name the file .csv if they are separated by commas"
+    elif separator == "tabs" and num_fields == 1 and " " in text:
+        remedy = "separate the fields by tabs, not spaces"
+    elif separator == "commas" and num_fields == 1 and ("\t" in text or ";" in text):
+        remedy = "separate the fields by commas, or name the file .tsv if they are separated by tabs"
+    noun = "field" if num_fields == 1 else "fields"
+    return InputError(
+        f"has {num_fields} {noun} where {len(columns)} are needed{named}", path=path, line=line, remedy=remedy
+    )
+
+
+def check_filled(path: Path, fields: pl.DataFrame, columns: Sequence[str], unit: str = "line") -> None:
+    """Raise if a field of the columns is empty or nothing but space."""
+    for name in columns:
+        empty = (fields[name].is_null() | (fields[name].str.strip_chars() == "")).fill_null(True)
+        if empty.any():
+            number = int(fields["line"][empty.arg_max() or 0])
+            field = f"field {int(name) + 1}" if name.isdigit() else f"the field {name}"
+            raise error_at(
+                path, unit, number, f"{field} is empty", "give every row an identifier there or delete the row"
+            )
+
+
+def error_at(path: Path, unit: str, number: int, problem: str, remedy: str) -> InputError:
+    """An error with its place: a line, or a row of a file that has no lines (Parquet), or the n-th link."""
+    if unit == "line":
+        return InputError(problem, path=path, line=number, remedy=remedy)
+    return InputError(f"{unit} {number}: {problem}", path=path, remedy=remedy)

@@ -1,0 +1,60 @@
+"""The record that every run leaves: what was run, on what, with what, where, and how long it took."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+PACKAGES = ("rlea", "numba", "numpy", "polars", "pyoxigraph", "safetensors", "scikit-learn", "scipy", "torch")
+
+
+def describe_run(**facts: Any) -> dict[str, Any]:
+    """`facts` (settings, seed, fingerprint, timings, results) with versions, commit, command and machine added."""
+    return {
+        **facts,
+        "command": " ".join(["rlea", *sys.argv[1:]]),
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        "commit": commit(),
+        "versions": {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}},
+        "machine": {
+            "system": platform.system(),
+            "architecture": platform.machine(),
+            "cores": os.cpu_count(),
+            "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9, 1),
+        },
+    }
+
+
+def as_json(record: dict[str, Any]) -> str:
+    """Indented JSON with a final newline."""
+    return json.dumps(record, indent=2, ensure_ascii=False, default=str) + "\n"
+
+
+def commit() -> str:
+    """The commit of the source tree, with "+" where files were changed since; empty for an installed package."""
+    folder = Path(__file__).parent
+    if not any((parent / ".git").exists() for parent in folder.parents):
+        return ""
+    try:
+        name = _git(folder, "rev-parse", "--short=12", "HEAD")
+        return name + ("+" if _git(folder, "status", "--porcelain", "--untracked-files=no") else "")
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return ""

@@ -1,0 +1,131 @@
+"""Files written whole or not at all: first under a temporary name in the same folder, then renamed."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from rlea.errors import InputError
+
+
+@contextmanager
+def atomic(path: str | Path) -> Iterator[Path]:
+    """A temporary path to write to, which becomes `path` when the block ends well.
+
+    If the block raises anything, the temporary file is removed and a file that stood at `path` stays as it was.
+    Missing folders are made, and removed again on failure.
+    """
+    with staged([path]) as (temporary,):
+        yield temporary
+
+
+def write_all(writers: Mapping[Path, Callable[[Path], None]]) -> list[Path]:
+    """Call every writer with a temporary path and rename all files once the last is complete; returns the paths."""
+    paths = list(writers)
+    with staged(paths) as temporaries:
+        for writer, temporary in zip(writers.values(), temporaries, strict=True):
+            writer(temporary)
+    return paths
+
+
+@contextmanager
+def staged(paths: Sequence[str | Path]) -> Iterator[list[Path]]:
+    """As `atomic` for several files: all of them appear together, or none does.
+
+    Every temporary file must have been written when the block ends.
+    """
+    # Through a symbolic link the file behind it is replaced, as a plain write would do.
+    places = [Path(os.path.realpath(path)) for path in paths]
+    if len(set(places)) != len(places):
+        raise ValueError("two of the files to be written have the same path")
+    temporaries = [place.with_name(f".rlea-{secrets.token_hex(8)}.tmp") for place in places]
+    made: list[Path] = []
+    try:
+        for place in places:
+            _make_folder(place, made)
+        yield temporaries
+        for temporary in temporaries:
+            _sync(temporary)
+        _rename(list(zip(temporaries, places, strict=True)))
+        for folder in {place.parent for place in places}:
+            _sync(folder)
+    except BaseException:
+        for temporary in temporaries:
+            temporary.unlink(missing_ok=True)
+        for folder in reversed(made):
+            with suppress(OSError):  # somebody else may have put a file there
+                folder.rmdir()
+        raise
+
+
+def _make_folder(place: Path, made: list[Path]) -> None:
+    """Make the folder of a file and note the new folders in `made`; raise where the file cannot be written."""
+    if place.is_dir():
+        raise InputError("is a folder where a file is to be written", path=place, remedy="give another file name")
+    missing = [folder for folder in place.parents if not folder.exists()]
+    try:
+        for folder in reversed(missing):
+            folder.mkdir()
+            made.append(folder)
+        # Found out now rather than after the work: the first thing any writer does is to make a file here.
+        probe = place.with_name(f".rlea-{secrets.token_hex(8)}.tmp")
+        probe.touch(exist_ok=False)
+        probe.unlink()
+    except OSError as error:
+        reason = (error.strerror or "unknown reason").lower()
+        raise InputError(
+            f"cannot be written ({reason})", path=place, remedy="choose a folder that you may write to"
+        ) from error
+
+
+def _sync(path: Path) -> None:
+    """Wait until a file or folder is on the disk, so that a rename never outlives its content."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except PermissionError:  # a folder may be writable without being readable
+        return
+    try:
+        os.fsync(descriptor)
+    except OSError:
+        if not path.is_dir():  # some file systems cannot sync folders
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def _rename(moves: Sequence[tuple[Path, Path]]) -> None:
+    """Rename all, or put back what stood there before."""
+    if len(moves) == 1:
+        os.replace(*moves[0])
+        return
+    kept: list[tuple[Path, Path | None]] = []
+    try:
+        for temporary, place in moves:
+            kept.append((place, _keep(place)))
+            os.replace(temporary, place)
+    except BaseException:
+        for place, copy in kept:
+            if copy is None:
+                place.unlink(missing_ok=True)
+            else:
+                os.replace(copy, place)
+        raise
+    for _, copy in kept:
+        if copy is not None:
+            copy.unlink()
+
+
+def _keep(place: Path) -> Path | None:
+    """A second name for an existing file; None where there is no file."""
+    if not place.exists():
+        return None
+    copy = place.with_name(f".rlea-{secrets.token_hex(8)}.tmp")
+    try:
+        os.link(place, copy)
+    except OSError:  # no hard links on this file system
+        shutil.copy2(place, copy)
+    return copy

@@ -1,0 +1,48 @@
+import numpy as np
+import pytest
+
+from rlea.embed.early_stop import EarlyStop, hits_at_1, validation_pool
+from rlea.graph import Links
+
+
+def stopping_index(scores: list[float], patience: int = 2) -> int | None:
+    stop = EarlyStop(patience)
+    for index, score in enumerate(scores):
+        stop.record(index, score)
+        if stop.should_stop:
+            return index
+    return None
+
+
+def test_stops_at_the_second_evaluation_in_a_row_without_a_rise():
+    assert stopping_index([0.1, 0.2, 0.2, 0.19]) == 3
+    assert stopping_index([0.1, 0.2, 0.15, 0.16, 0.1, 0.1]) == 5
+    assert stopping_index([0.1, 0.2, 0.3, 0.4]) is None
+    assert stopping_index([0.0, 0.0]) is None
+    assert stopping_index([0.2, 0.1], patience=1) == 1
+
+
+def test_remembers_the_best_epoch_and_says_when_it_is_new():
+    stop = EarlyStop(2)
+    assert [stop.record(epoch, score) for epoch, score in ((10, 0.1), (20, 0.3), (30, 0.2), (40, 0.3))] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+    assert (stop.best_epoch, stop.best_score) == (20, 0.3)
+
+
+def test_the_validation_pool_leaves_out_the_targets_of_seeds():
+    assert validation_pool(5, Links.of([0, 1], [3, 0])).tolist() == [1, 2, 4]
+
+
+def test_hits_at_1_counts_strictly_best_targets():
+    source = np.eye(3, dtype=np.float32)
+    target = np.array([[1, 0, 0], [0, 1, 0], [0, 1, 0], [0, 0, 1]], dtype=np.float32)
+    links = Links.of([0, 1, 2], [0, 1, 3])
+    everything = np.arange(4, dtype=np.int32)
+    assert hits_at_1(source, target, links, everything) == pytest.approx(2 / 3)  # 1 and 2 tie
+    assert hits_at_1(source, target, links, np.array([0, 1, 3], dtype=np.int32)) == 1.0
+    with pytest.raises(ValueError, match="at least one"):
+        hits_at_1(source, target, Links.empty(), everything)

@@ -1,0 +1,157 @@
+"""Top-k search is exact in both directions, in blocks, for every measure, and blind to ids."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_matrix
+
+from rlea import candidates as module
+from rlea.candidates import find_candidates, tie_hash
+from rlea.embeddings import Embeddings
+
+
+def dense_scores(embeddings):
+    source, target = embeddings.source, embeddings.target
+    if embeddings.is_sparse:
+        source, target = source.toarray(), target.toarray()
+    if embeddings.measure == "manhattan":
+        return -np.abs(source[:, None] - target[None]).sum(-1)
+    if embeddings.measure == "cosine":
+        source = source / np.maximum(np.linalg.norm(source, axis=1, keepdims=True), 1e-12)
+        target = target / np.maximum(np.linalg.norm(target, axis=1, keepdims=True), 1e-12)
+    return source @ target.T
+
+
+def vectors(rng, rows, dim, sparse):
+    matrix = rng.standard_normal((rows, dim)).astype(np.float32)
+    if sparse:
+        matrix = np.abs(matrix) * (rng.random((rows, dim)) < 0.3)
+        return csr_matrix(matrix.astype(np.float32))
+    return matrix
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.integers(1, 70),
+    st.integers(1, 70),
+    st.integers(1, 90),
+    st.sampled_from(["cosine", "inner", "manhattan", "sparse"]),
+    st.integers(0, 10_000),
+)
+def test_equals_the_whole_matrix(num_source, num_target, k, kind, seed):
+    rng = np.random.default_rng(seed)
+    sparse = kind == "sparse"
+    measure = "cosine" if sparse else kind
+    embeddings = Embeddings(
+        vectors(rng, num_source + 5, 8, sparse), vectors(rng, num_target + 5, 8, sparse), measure=measure
+    )
+    source_ids = np.sort(rng.permutation(num_source + 5)[:num_source])
+    target_ids = np.sort(rng.permutation(num_target + 5)[:num_target])
+    found = find_candidates(embeddings, source_ids, target_ids, k)
+    whole = dense_scores(embeddings)[np.ix_(source_ids, target_ids)]
+    for scores, ids, matrix in (
+        (found.forward_scores, found.forward_columns, whole),
+        (found.backward_scores, found.backward_rows, whole.T),
+    ):
+        best = -np.sort(-matrix, axis=1)[:, :k]
+        if sparse:
+            assert ((ids < 0) == (best <= 1e-9)).all()
+            best = np.where(best > 1e-9, best, -np.inf)
+        np.testing.assert_allclose(scores, best, atol=1e-5)
+        used = ids >= 0
+        rows = np.nonzero(used)[0]
+        np.testing.assert_allclose(matrix[rows, ids[used]], scores[used], atol=1e-5)
+        for row in ids:
+            kept = row[row >= 0]
+            assert len(set(kept.tolist())) == len(kept)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_blocks_join_without_seams(monkeypatch, sparse):
+    rng = np.random.default_rng(3)
+    embeddings = Embeddings(vectors(rng, 83, 9, sparse), vectors(rng, 61, 9, sparse))
+    ids = np.arange(83), np.arange(61)
+    whole = find_candidates(embeddings, *ids, 7)
+    monkeypatch.setattr(module, "BLOCK_ROWS", 10)
+    monkeypatch.setattr(module, "BLOCK_COLUMNS", 17)
+    pieces = find_candidates(embeddings, *ids, 7)
+    assert (whole.forward_columns == pieces.forward_columns).all()
+    assert (whole.backward_rows == pieces.backward_rows).all()
+
+
+def test_pairs_are_the_union_of_both_directions_sorted_within_rows():
+    rng = np.random.default_rng(5)
+    embeddings = Embeddings(vectors(rng, 40, 4, False), vectors(rng, 30, 4, False))
+    found = find_candidates(embeddings, np.arange(40), np.arange(30), 3)
+    pairs = found.pairs
+    expected = {(i, j) for i in range(40) for j in found.forward_columns[i].tolist()}
+    expected |= {(i, j) for j in range(30) for i in found.backward_rows[j].tolist()}
+    assert set(zip(pairs.rows.tolist(), pairs.columns.tolist(), strict=True)) == expected
+    assert len(pairs) == len(expected)
+    for i in range(40):
+        part = slice(pairs.row_starts[i], pairs.row_starts[i + 1])
+        assert (pairs.rows[part] == i).all()
+        assert (np.diff(pairs.scores[part]) <= 0).all()
+    np.testing.assert_allclose(found.score_pairs(pairs.rows, pairs.columns), pairs.scores, atol=1e-5)
+    assert not found.is_complete
+    complete = find_candidates(embeddings, np.arange(40), np.arange(30), 40)
+    assert complete.is_complete
+    assert len(complete.pairs) == 1200
+
+
+def test_equal_scores_favour_no_id():
+    """All targets are alike: the kept ones and the first one must not follow the numbering."""
+    same = np.ones((400, 3), dtype=np.float32)
+    found = find_candidates(Embeddings(same, same), np.arange(400), np.arange(400), 5)
+    hits = (found.forward_columns[:, 0] == np.arange(400)).sum()
+    assert hits < 10  # one is expected by chance
+    assert np.bincount(found.forward_columns[:, 0], minlength=400).max() < 400
+    firsts = found.backward_rows[:, 0]
+    assert (firsts == np.arange(400)).sum() < 10
+
+
+def test_tie_hash_is_spread_and_depends_on_the_seed():
+    rows, columns = np.divmod(np.arange(10_000), 100)
+    keys = tie_hash(rows, columns, 0)
+    assert len(np.unique(keys)) == 10_000
+    assert (keys != tie_hash(rows, columns, 1)).mean() > 0.99
+    assert abs(np.corrcoef(keys.astype(float), rows)[0, 1]) < 0.05
+    # Equal positions must not stand out: the diagonal is smallest in its row one time in a hundred.
+    square = keys.reshape(100, 100)
+    assert (square.argmin(1) == np.arange(100)).sum() < 8
+
+
+def test_empty_pools():
+    embeddings = Embeddings(np.ones((3, 2), np.float32), np.ones((3, 2), np.float32))
+    found = find_candidates(embeddings, np.arange(0), np.arange(3), 2)
+    assert len(found.pairs) == 0
+    assert found.backward_rows.shape == (3, 0)
+    means = found.csls_means()
+    assert means[0].shape == (0,)
+    assert means[1].tolist() == [0, 0, 0]
+
+
+def test_zero_vectors_score_zero_and_not_nan():
+    embeddings = Embeddings(np.zeros((2, 2), np.float32), np.eye(2, dtype=np.float32))
+    found = find_candidates(embeddings, np.arange(2), np.arange(2), 2)
+    assert found.forward_scores.tolist() == [[0, 0], [0, 0]]
+
+
+def test_csls_means_are_of_the_k_best():
+    rng = np.random.default_rng(0)
+    embeddings = Embeddings(vectors(rng, 20, 4, False), vectors(rng, 30, 4, False))
+    rows, columns = find_candidates(embeddings, np.arange(20), np.arange(30), 15).csls_means(10)
+    whole = dense_scores(embeddings)
+    np.testing.assert_allclose(rows, np.sort(whole, axis=1)[:, ::-1][:, :10].mean(1), atol=1e-5)
+    np.testing.assert_allclose(columns, np.sort(whole, axis=0)[::-1][:10].mean(0), atol=1e-5)
+
+
+def test_measures_and_shapes_are_checked():
+    ones = np.ones((2, 2), np.float32)
+    with pytest.raises(ValueError, match="measure"):
+        Embeddings(ones, ones, measure="euclid")
+    with pytest.raises(ValueError, match="dimension"):
+        Embeddings(ones, np.ones((2, 3), np.float32))
+    with pytest.raises(ValueError, match="sparse"):
+        Embeddings(csr_matrix(ones), csr_matrix(ones), measure="manhattan")
