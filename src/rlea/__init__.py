@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rlea.graph import GraphPair, KnowledgeGraph, Links
     from rlea.matchers import MATCHERS
     from rlea.matching import Matching, Task
-    from rlea.pipeline import AlignSettings, Result, align, bench, embed, read, write
+    from rlea.pipeline import AlignSettings, Result, align, bench, embed_entities, read, write
 
 _HOME = {
     "AlignSettings": "pipeline",
@@ -34,7 +34,7 @@ _HOME = {
     "Task": "matching",
     "align": "pipeline",
     "bench": "pipeline",
-    "embed": "pipeline",
+    "embed_entities": "pipeline",
     "find_candidates": "candidates",
     "read": "pipeline",
     "write": "pipeline",
@@ -54,7 +54,7 @@ __all__ = [
     "Task",
     "align",
     "bench",
-    "embed",
+    "embed_entities",
     "find_candidates",
     "read",
     "write",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numba
 import numpy as np
@@ -18,8 +18,6 @@ from rlea.graph import Ids
 from rlea.progress import Progress, silent
 
 if TYPE_CHECKING:
-    from scipy.sparse import csr_matrix
-
     from rlea.embeddings import Embeddings
 
 BLOCK_ROWS = 1024  # a block of scores (1024 x 4096 floats, 16 MiB) stays near the cache and keeps both cores busy
@@ -115,19 +113,19 @@ def find_candidates(
 
     Of pairs with the same score at the edge of the k best, which ones stay is drawn without regard to ids.
     """
-    source_ids = np.asarray(source_ids, dtype=np.int32)
-    target_ids = np.asarray(target_ids, dtype=np.int32)
-    num_rows, num_columns = len(source_ids), len(target_ids)
+    sources: Ids = np.asarray(source_ids, dtype=np.int32)
+    targets: Ids = np.asarray(target_ids, dtype=np.int32)
+    num_rows, num_columns = len(sources), len(targets)
     forward_k, backward_k = min(k, num_columns), min(k, num_rows)
     if num_rows == 0 or num_columns == 0:
         nothing, no_scores = np.zeros((num_rows, 0), np.int32), np.zeros((num_rows, 0), np.float32)
         nobody, none = np.zeros((num_columns, 0), np.int32), np.zeros((num_columns, 0), np.float32)
-        return Candidates(source_ids, target_ids, nothing, no_scores, nobody, none, embeddings)
+        return Candidates(sources, targets, nothing, no_scores, nobody, none, embeddings)
     # Pools are searched in a random order: among equals, "first come" then favours no id.
     rng = np.random.default_rng(0)
     row_order, column_order = rng.permutation(num_rows), rng.permutation(num_columns)
-    rows = prepare(embeddings.source[source_ids[row_order]], embeddings)
-    columns = prepare(embeddings.target[target_ids[column_order]], embeddings)
+    rows = prepare(embeddings.source[sources[row_order]], embeddings)
+    columns = prepare(embeddings.target[targets[column_order]], embeddings)
     lowest = np.float32(0.0 if embeddings.is_sparse else -np.inf)
     forward = _Best(num_rows, forward_k, lowest)
     backward = _Best(num_columns, backward_k, lowest)
@@ -143,11 +141,11 @@ def find_candidates(
     forward_columns, forward_scores = forward.finished(row_order, column_order)
     backward_rows, backward_scores = backward.finished(column_order, row_order)
     return Candidates(
-        source_ids, target_ids, forward_columns, forward_scores, backward_rows, backward_scores, embeddings
+        sources, targets, forward_columns, forward_scores, backward_rows, backward_scores, embeddings
     )
 
 
-def prepare(vectors: Floats | csr_matrix, embeddings: Embeddings) -> Floats | csr_matrix:
+def prepare(vectors: Any, embeddings: Embeddings) -> Any:
     """Vectors of which the plain inner product is the measure (for `manhattan`: the vectors themselves)."""
     if not isinstance(vectors, np.ndarray):
         if embeddings.measure == "inner":
@@ -187,7 +185,7 @@ class _Best:
 
 
 def _scorer(
-    rows: Floats | csr_matrix, columns: Floats | csr_matrix, embeddings: Embeddings
+    rows: Any, columns: Any, embeddings: Embeddings
 ) -> tuple[Callable[[int, int], Floats], int, int]:
     """A function that computes one block of scores, and the block's height and width."""
     if not isinstance(rows, np.ndarray):
@@ -219,7 +217,8 @@ def _scorer(
     def inner_block(top: int, left: int) -> Floats:
         part, other = rows[top : top + BLOCK_ROWS], columns[left : left + BLOCK_COLUMNS]
         block = buffer[: len(part) * len(other)].reshape(len(part), len(other))
-        return np.matmul(part, other.T, out=block)
+        np.matmul(part, other.T, out=block)
+        return block
 
     return inner_block, BLOCK_ROWS, BLOCK_COLUMNS
 
@@ -232,7 +231,7 @@ def _means(scores: Floats, k: int) -> Floats:
 
 
 @numba.njit(cache=True)
-def _mix(value: int) -> int:
+def _mix(value):  # type: ignore[no-untyped-def]
     """The finaliser of splitmix64: every input bit moves every output bit."""
     value ^= value >> np.uint64(30)
     value *= np.uint64(0xBF58476D1CE4E5B9)
@@ -242,7 +241,7 @@ def _mix(value: int) -> int:
 
 
 @numba.njit(cache=True)
-def hash_pair(row: int, column: int, seed: int) -> int:
+def hash_pair(row, column, seed):  # type: ignore[no-untyped-def]
     """The tie key of one pair, for use inside compiled code (all numbers uint64)."""
     mixed = _mix(np.uint64(row) + np.uint64(0x9E3779B97F4A7C15) * (np.uint64(seed) + np.uint64(1)))
     return _mix(mixed ^ (np.uint64(column) * np.uint64(0xD6E8FEB86659FD93)))

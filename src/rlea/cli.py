@@ -44,7 +44,8 @@ Embedding = Annotated[
 ]
 Candidates = Annotated[int, typer.Option(help="Candidates per entity, in each direction.")]
 Pool = Annotated[
-    str, typer.Option(help="Entities to be matched: [cyan]test[/cyan] links' entities or [cyan]all[/cyan] without a seed.")
+    str,
+    typer.Option(help="Entities to be matched: [cyan]test[/cyan] links' entities or [cyan]all[/cyan] without a seed."),
 ]
 Device = Annotated[str, typer.Option(help="For training: auto, cpu or cuda.")]
 Output = Annotated[Path | None, typer.Option(help="Folder for links in all formats, report.html and run.json.")]
@@ -88,8 +89,12 @@ def demo(
 def align(
     source: Annotated[Path, typer.Argument(help="A benchmark folder, or the first of two graphs.")],
     target: Annotated[Path | None, typer.Argument(help="The second graph.")] = None,
-    seeds: Annotated[Path | None, typer.Option(help="Known links to start from (TSV, CSV, Parquet, SSSOM, RDF).")] = None,
-    valid: Annotated[Path | None, typer.Option(help="Known links for stopping training early, never for matching.")] = None,
+    seeds: Annotated[
+        Path | None, typer.Option(help="Known links to start from (TSV, CSV, Parquet, SSSOM, RDF).")
+    ] = None,
+    valid: Annotated[
+        Path | None, typer.Option(help="Known links for stopping training early, never for matching.")
+    ] = None,
     gold: Annotated[Path | None, typer.Option(help="Known links to score the result with.")] = None,
     embedding: Embedding = "names",
     matcher: Annotated[str, typer.Option(help="How pairs are decided; `rlea matchers` lists them.")] = "best-first",
@@ -145,7 +150,9 @@ def bench(
     fold: Fold = None,
     seed: Seed = 0,
     device: Device = "auto",
-    output: Annotated[Path | None, typer.Option(help="Keep the table with the record of the run in this JSON file.")] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Keep the table with the record of the run in this JSON file.")
+    ] = None,
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -195,7 +202,9 @@ def embed(
     from rlea import pipeline
 
     with progress_bars(quiet or json_) as report:
-        summary = pipeline.embed_to_file(pair_folder, model, output, fold=fold, seed=seed, device=device, progress=report)
+        summary = pipeline.embed_to_file(
+            pair_folder, model, output, fold=fold, seed=seed, device=device, progress=report
+        )
     if json_:
         print_json(summary)
         return
@@ -283,8 +292,15 @@ def synthesize(
 
     with progress_bars(quiet or json_) as report:
         summary = pipeline.synthesize(
-            output, report, num_entities=entities, triples_per_entity=triples, drop=drop, add=add,
-            name_noise=name_noise, dangling=dangling, seed=seed,
+            output,
+            report,
+            num_entities=entities,
+            triples_per_entity=triples,
+            drop=drop,
+            add=add,
+            name_noise=name_noise,
+            dangling=dangling,
+            seed=seed,
         )
     if json_:
         print_json(summary)
@@ -316,8 +332,13 @@ def progress_bars(quiet: bool) -> Iterator[Report]:
         yield silent
         return
     columns = (
-        SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"),
-        TimeElapsedColumn(), TimeRemainingColumn(), TextColumn("[dim]{task.fields[note]}"),
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        TextColumn("[dim]{task.fields[note]}"),
     )
     with Progress(*columns, console=err, transient=True) as bars:
         tasks: dict[str, Any] = {}
@@ -338,7 +359,9 @@ def print_json(value: Any) -> None:
 def describe(pair: GraphPair) -> str:
     """A pair in one line."""
     fold = f", fold {pair.fold}" if pair.fold else ""
-    sides = " / ".join(f"{graph.num_entities:,} entities, {graph.num_triples:,} triples" for graph in (pair.source, pair.target))
+    sides = " / ".join(
+        f"{graph.num_entities:,} entities, {graph.num_triples:,} triples" for graph in (pair.source, pair.target)
+    )
     return f"{pair.name}{fold}: {sides}; {len(pair.train):,} seeds"
 
 
@@ -368,9 +391,15 @@ def bench_table(results: list[Result]) -> Table:
         assert links is not None
         style = "bold" if links.f1 == best else ""
         table.add_row(
-            result.settings.matcher, percent(links.hits_at_1), percent(links.precision), percent(links.recall),
-            percent(links.f1), f"{len(result.matching):,}", f"{result.seconds['match']:.2f}",
-            f"{result.peak_memory_mb:,.0f}", style=style,
+            result.settings.matcher,
+            percent(links.hits_at_1),
+            percent(links.precision),
+            percent(links.recall),
+            percent(links.f1),
+            f"{len(result.matching):,}",
+            f"{result.seconds['match']:.2f}",
+            f"{result.peak_memory_mb:,.0f}",
+            style=style,
         )
     return table
 

@@ -192,9 +192,11 @@ class Links:
 
     @staticmethod
     def union(parts: Sequence[Links]) -> Links:
+        """All links of the parts, one after the other."""
+        nothing = np.zeros(0, dtype=np.int32)
         return Links.of(
-            np.concatenate([part.source_ids for part in parts] or [[]]),
-            np.concatenate([part.target_ids for part in parts] or [[]]),
+            np.concatenate([nothing, *(part.source_ids for part in parts)]),
+            np.concatenate([nothing, *(part.target_ids for part in parts)]),
         )
 
 

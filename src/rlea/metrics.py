@@ -2,7 +2,8 @@
 
 Ties never help. Where several targets have the same score as the right one, the order among them is taken as drawn
 at random, and every rank metric is its expected value over that draw; the order of a file, of a pool or of ids then
-changes nothing. Ranks are found in blocks in double precision; the matrix of all scores is never held.
+changes nothing. Ranks are found in blocks, and scores near the right one are compared in double precision; the
+matrix of all scores is never held.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 Doubles = NDArray[np.float64]
 
 BLOCK_LINKS = 1024
-BLOCK_TARGETS = 4096  # a block of scores (1024 x 4096 doubles) takes 32 MiB
+BLOCK_TARGETS = 4096  # a block of scores (1024 x 4096 floats) takes 16 MiB
 SPARSE_BLOCK_CELLS = 4_000_000  # sparse vectors: a block spans the whole pool
 # Scores closer than this, relative to the lengths of the vectors, differ by nothing but the order of additions
 # (errors stay below 1e-13 up to a thousand dimensions), so they are equal.
@@ -131,27 +133,32 @@ def _count_dense(embeddings: Embeddings, links: Links, pool_ids: NDArray[np.int6
     better = np.zeros(len(links), dtype=np.int64)
     equal = np.zeros(len(links), dtype=np.int64)
     longest = _longest(embeddings, pool_ids)
+    dim = embeddings.source.shape[1]
     for part in _stretches(len(links), BLOCK_LINKS):
-        source = _prepare_dense(embeddings.source, links.source_ids[part], embeddings.measure)  # (links, dim)
-        right = _prepare_dense(embeddings.target, links.target_ids[part], embeddings.measure)  # (links, dim)
+        source = _rows(embeddings.source, links.source_ids[part])  # (links, dim)
+        right = _rows(embeddings.target, links.target_ids[part])  # (links, dim)
+        source_factors, right_factors = _factors(source, embeddings), _factors(right, embeddings)  # (links,)
         if embeddings.measure == "manhattan":
-            own = -np.abs(source - right).sum(axis=1)
-            tolerance = TIE_TOLERANCE * np.abs(own)
+            own = _distance_rows(source, right)
         else:
-            own = np.einsum("id,id->i", source, right)
-            tolerance = TIE_TOLERANCE * np.linalg.norm(source, axis=1) * longest
-        high, low = (own + tolerance)[:, None], (own - tolerance)[:, None]
+            own = _multiply_rows(source, right, source_factors, right_factors)
+            reach = np.linalg.norm(source.astype(np.float64), axis=1) * source_factors * longest
+            # No score in single precision is further from the exact one, however the products are added.
+            doubt = (dim + 8) * 2.0**-23 * reach
         for stretch in _stretches(len(pool_ids), BLOCK_TARGETS):
-            target = _prepare_dense(embeddings.target, pool_ids[stretch], embeddings.measure)
+            target = _rows(embeddings.target, pool_ids[stretch])
             if embeddings.measure == "manhattan":
-                from scipy.spatial.distance import cdist
-
-                scores = -cdist(source, target, "cityblock")
-            else:
-                scores = source @ target.T
-            above = np.count_nonzero(scores > high, axis=1)
-            better[part] += above
-            equal[part] += np.count_nonzero(scores >= low, axis=1) - above
+                _count_distances(source, target, own, better[part], equal[part])
+                continue
+            factors = _factors(target, embeddings)
+            with np.errstate(over="ignore", invalid="ignore"):  # what overflows here is computed exactly below
+                scores = _scaled(source, source_factors) @ _scaled(target, factors).T
+            _count_products(
+                scores,
+                *(source, target, source_factors, factors),
+                *(own, doubt, TIE_TOLERANCE * reach),
+                *(better[part], equal[part]),
+            )
     return better, equal
 
 
@@ -184,11 +191,19 @@ def _stretches(count: int, length: int) -> Iterator[slice]:
         yield slice(start, min(start + length, count))
 
 
-def _prepare_dense(vectors: Vectors, ids: NDArray[np.integer], measure: str) -> Doubles:
-    chosen = np.asarray(vectors[ids], dtype=np.float64)
-    if measure == "cosine":
-        chosen = chosen / np.maximum(np.linalg.norm(chosen, axis=1, keepdims=True), 1e-12)
-    return chosen
+def _rows(vectors: Vectors, ids: NDArray[np.integer]) -> NDArray[np.float32]:
+    return np.ascontiguousarray(vectors[ids], dtype=np.float32)
+
+
+def _factors(vectors: NDArray[np.float32], embeddings: Embeddings) -> Doubles:
+    """What the inner products of each vector are multiplied by to give the measure; shape (num_vectors,)."""
+    if embeddings.measure != "cosine":
+        return np.ones(len(vectors))
+    return np.asarray(1.0 / np.maximum(np.linalg.norm(vectors.astype(np.float64), axis=1), 1e-12))
+
+
+def _scaled(vectors: NDArray[np.float32], factors: Doubles) -> NDArray[np.float32]:
+    return np.asarray(vectors * factors[:, None], dtype=np.float32)
 
 
 def _prepare_sparse(vectors: Any, ids: NDArray[np.integer], measure: str) -> Any:
@@ -209,6 +224,87 @@ def _longest(embeddings: Embeddings, pool_ids: NDArray[np.int64]) -> float:
         chosen = chosen.astype(np.float64)
         return float(np.sqrt(chosen.multiply(chosen).sum(axis=1).max()))
     return float(np.sqrt(np.einsum("id,id->i", chosen, chosen, dtype=np.float64).max()))
+
+
+@numba.njit(cache=True, inline="always")
+def _product(a, b):  # type: ignore[no-untyped-def]
+    """The inner product in double precision, added in one fixed order: equal vectors give equal results."""
+    total = 0.0
+    for place in range(len(a)):
+        total += np.float64(a[place]) * np.float64(b[place])
+    return total
+
+
+@numba.njit(cache=True)
+def _multiply_rows(a, b, a_factors, b_factors):  # type: ignore[no-untyped-def]
+    result = np.empty(len(a), dtype=np.float64)
+    for i in range(len(a)):
+        result[i] = _product(a[i], b[i]) * a_factors[i] * b_factors[i]
+    return result
+
+
+@numba.njit(cache=True, parallel=True)
+def _count_products(scores, source, target, source_factors, target_factors, own, doubt, tolerance, better, equal):  # type: ignore[no-untyped-def]
+    """Most scores are clear in single precision; the few near the right target's are computed again exactly."""
+    for i in numba.prange(len(scores)):
+        low, high = np.float32(own[i] - 2 * doubt[i]), np.float32(own[i] + 2 * doubt[i])
+        num_better = 0
+        num_equal = 0
+        for j in range(scores.shape[1]):
+            score = scores[i, j]
+            if score < low:
+                continue
+            if high < score < np.inf:
+                num_better += 1
+                continue
+            exact = _product(source[i], target[j]) * source_factors[i] * target_factors[j]
+            num_better += exact > own[i] + tolerance[i]
+            num_equal += abs(exact - own[i]) <= tolerance[i]
+        better[i] += num_better
+        equal[i] += num_equal
+
+
+@numba.njit(cache=True, fastmath={"reassoc"})
+def _distance(a, b, limit):  # type: ignore[no-untyped-def]
+    """The sum of absolute differences; it may stop at any value above the limit.
+
+    Stretches of fixed length and free order of additions let the compiler use vector registers.
+    """
+    total = 0.0
+    whole = len(a) - len(a) % 32
+    for start in range(0, whole, 32):
+        part = 0.0
+        for place in range(32):
+            part += abs(np.float64(a[start + place]) - np.float64(b[start + place]))
+        total += part
+        if total > limit:
+            return total
+    for place in range(whole, len(a)):
+        total += abs(np.float64(a[place]) - np.float64(b[place]))
+    return total
+
+
+@numba.njit(cache=True)
+def _distance_rows(a, b):  # type: ignore[no-untyped-def]
+    result = np.empty(len(a), dtype=np.float64)
+    for i in range(len(a)):
+        result[i] = _distance(a[i], b[i], np.inf)
+    return result
+
+
+@numba.njit(cache=True, parallel=True)
+def _count_distances(source, target, own, better, equal):  # type: ignore[no-untyped-def]
+    for i in numba.prange(len(source)):
+        tolerance = TIE_TOLERANCE * own[i]
+        limit = own[i] + tolerance
+        num_better = 0
+        num_equal = 0
+        for j in range(len(target)):
+            distance = _distance(source[i], target[j], limit)
+            num_better += distance < own[i] - tolerance
+            num_equal += abs(distance - own[i]) <= tolerance
+        better[i] += num_better
+        equal[i] += num_equal
 
 
 # ---- links ----------------------------------------------------------------------------------------------------------

@@ -83,14 +83,16 @@ class Result:
 # ---- the flow -------------------------------------------------------------------------------------------------------
 
 
-def align(pair: GraphPair, settings: AlignSettings | None = None, *, progress: Progress = silent, **more: Any) -> Result:
-    """Align a pair: embed, find candidates, decide, evaluate. `more` reaches `embed` (device, checkpoint)."""
+def align(
+    pair: GraphPair, settings: AlignSettings | None = None, *, progress: Progress = silent, **more: Any
+) -> Result:
+    """Align a pair: embed, find candidates, decide, evaluate. `more` reaches `embed_entities` (device, checkpoint)."""
     settings = settings or AlignSettings()
     clock = Clock()
     check_matchers([settings.matcher])
     pool, source_ids, target_ids = choose_pool(pair, settings.pool)
     with clock("embed"):
-        vectors = embed(pair, settings.embedding, seed=settings.seed, progress=progress, **more)
+        vectors = embed_entities(pair, settings.embedding, seed=settings.seed, progress=progress, **more)
     with clock("candidates"):
         candidates = find(vectors, source_ids, target_ids, settings.candidates, progress)
     task = make_task(pair, candidates, settings.seed)
@@ -120,7 +122,7 @@ def bench(
     check_matchers(matchers)
     pool, source_ids, target_ids = choose_pool(pair, settings.pool)
     with clock("embed"):
-        vectors = embed(pair, settings.embedding, seed=settings.seed, progress=progress, **more)
+        vectors = embed_entities(pair, settings.embedding, seed=settings.seed, progress=progress, **more)
     with clock("candidates"):
         candidates = find(vectors, source_ids, target_ids, settings.candidates, progress)
         _ = candidates.pairs  # shared by all, so not charged to the first
@@ -160,13 +162,11 @@ def read(
         return read_pair(source, fold)
     if fold is not None:
         raise InputError("--fold is for benchmark folders", remedy="leave it out for two graphs of your own")
-    from rlea.readers.link_files import read_link_rows
-    from rlea.readers.links import no_links, place_links, separate_splits
+    from rlea.readers.links import no_links, read_placed_links, separate_splits
 
     first, second = read_graph(source), read_graph(target)
     placed = [
-        no_links(Path()) if path is None else place_links(read_link_rows(path), first, second)
-        for path in (seeds, valid, gold)
+        no_links(Path()) if path is None else read_placed_links(path, first, second) for path in (seeds, valid, gold)
     ]
     (train, known, test), notes = separate_splits(placed)
     if not len(train):
@@ -174,7 +174,7 @@ def read(
     return GraphPair(f"{stem(source)}-{stem(target)}", first, second, train, known, test, notes=notes)
 
 
-def embed(
+def embed_entities(
     pair: GraphPair,
     name: str,
     *,
@@ -202,18 +202,23 @@ def embed(
 
 
 def choose_pool(pair: GraphPair, pool: str = "auto") -> tuple[str, Ids, Ids]:
-    """The entities to be matched: those of the test links, or all that have no seed. Sorted, so that order tells nothing."""
+    """The entities to be matched: those of the test links, or all without a seed.
+
+    Each side stands in a random order of its own. Entities are numbered by identifier, and where both graphs use the
+    same identifiers the counterparts would have the same position: whoever settled a tie by position would be right.
+    """
     if pool == "auto":
         pool = "test" if len(pair.test) else "all"
     if pool == "test":
         if not len(pair.test):
             raise InputError("--pool test needs test links and there are none", remedy="use --pool all")
-        return pool, np.unique(pair.test.source_ids), np.unique(pair.test.target_ids)
-    if pool == "all":
+        source, target = np.unique(pair.test.source_ids), np.unique(pair.test.target_ids)
+    elif pool == "all":
         source = np.setdiff1d(np.arange(pair.source.num_entities, dtype=np.int32), pair.train.source_ids)
         target = np.setdiff1d(np.arange(pair.target.num_entities, dtype=np.int32), pair.train.target_ids)
-        return pool, source, target
-    raise InputError(f"unknown pool {pool!r}", remedy="use test or all")
+    else:
+        raise InputError(f"unknown pool {pool!r}", remedy="use test or all")
+    return pool, np.random.default_rng(1).permutation(source), np.random.default_rng(2).permutation(target)
 
 
 def find(vectors: Embeddings, source_ids: Ids, target_ids: Ids, k: int, progress: Progress) -> Candidates:
@@ -269,7 +274,9 @@ def write(folder: Path, result: Result) -> list[Path]:
 def bench_summary(results: Sequence[Result]) -> dict[str, Any]:
     """The rows of a comparison for machines, with what they have in common beside them."""
     first = results[0].summary()
-    shared = {key: first[key] for key in ("pair", "fold", "embedding", "candidates", "pool", "coverage", "ranks", "seed")}
+    shared = {
+        key: first[key] for key in ("pair", "fold", "embedding", "candidates", "pool", "coverage", "ranks", "seed")
+    }
     columns = ("matcher", "hits@1", "precision", "recall", "f1", "matched", "peak_memory_mb")
     rows = []
     for result in results:
@@ -282,13 +289,14 @@ def bench_summary(results: Sequence[Result]) -> dict[str, Any]:
 def write_bench(path: Path, results: Sequence[Result]) -> None:
     """A comparison with the record of its run, as one JSON file."""
     from rlea.record import as_json, describe_run
-    from rlea.writers.atomic import write_all
+    from rlea.writers.atomic import atomic
 
     pair = results[0].pair
     record = describe_run(
         **bench_summary(results), fingerprint=pair.fingerprint, embedding_info=results[0].info, notes=list(pair.notes)
     )
-    write_all({path: lambda temporary: temporary.write_text(as_json(record), encoding="utf-8")})
+    with atomic(path) as temporary:
+        temporary.write_text(as_json(record), encoding="utf-8")
 
 
 def embed_to_file(
@@ -307,7 +315,7 @@ def embed_to_file(
     clock = Clock()
     checkpoint = output.with_suffix(".checkpoint")
     with clock("embed"):
-        vectors = embed(pair, model, seed=seed, progress=progress, device=device, checkpoint=checkpoint)
+        vectors = embed_entities(pair, model, seed=seed, progress=progress, device=device, checkpoint=checkpoint)
     write_embeddings(output, vectors, pair.source, pair.target)
     checkpoint.unlink(missing_ok=True)
     summary = {"pair": pair.name, "fold": pair.fold, "model": model, "seed": seed, "output": str(output)}

@@ -434,7 +434,8 @@ def _call_relations(rng: Rng, settings: SyntheticSettings, side: str, shown: Arr
     order = rng.permutation(number)
     if side == "source":
         return _identifiers(side, "relation", number), order[relations]
-    num_split, num_pairs = round(settings.split_relations * number), round(settings.merge_relations * number / 2)
+    num_split = round(settings.split_relations * number)
+    num_pairs = min(round(settings.merge_relations * number / 2), (number - num_split) // 2)
     split, merged = order[:num_split], order[num_split : num_split + 2 * num_pairs]
     called = np.arange(number)
     called[merged[:num_pairs]] = merged[num_pairs:]

@@ -20,7 +20,7 @@ def planted_pair(num_entities: int, num_triples: int, seed: int = 0) -> GraphPai
     """Two copies of one random graph under other names; 30 % of the links are seeds, 10 % for validation."""
     random = np.random.default_rng(seed)
     heads, tails = random.integers(0, num_entities, (2, num_triples))
-    relations = random.integers(0, 8, num_triples)
+    relations = random.integers(0, 20, num_triples)
     other = random.permutation(num_entities)
 
     def build(names: np.ndarray, prefix: str) -> KnowledgeGraph:
@@ -47,8 +47,8 @@ def bytes_of(embeddings: Embeddings) -> bytes:
 
 
 def test_finds_a_planted_alignment():
-    pair = planted_pair(300, 2400)
-    settings = AlignESettings(dim=50, batch_size=1000, max_epochs=300)
+    pair = planted_pair(300, 1500)
+    settings = AlignESettings(dim=150, batch_size=1000, max_epochs=150, patience=20)
     embeddings = train_aligne(pair, settings, device="cpu")
     assert isinstance(embeddings.source, np.ndarray)
     assert isinstance(embeddings.target, np.ndarray)
@@ -56,7 +56,7 @@ def test_finds_a_planted_alignment():
     pool = np.setdiff1d(np.arange(300, dtype=np.int32), pair.train.target_ids)
     assert hits_at_1(embeddings.source, embeddings.target, pair.test, pool) > 0.9
     assert embeddings.info["valid_hits_at_1"] > 0.9
-    assert embeddings.info["epoch_of_vectors"] <= embeddings.info["epochs"] <= 300
+    assert embeddings.info["epoch_of_vectors"] <= embeddings.info["epochs"] <= 150
 
 
 def test_test_links_are_not_read(pair: GraphPair):
@@ -159,6 +159,14 @@ def test_pairs_it_cannot_learn_from_are_refused(pair: GraphPair):
     empty = KnowledgeGraph.build(pl.DataFrame(schema={"head": pl.String, "relation": pl.String, "tail": pl.String}))
     with pytest.raises(InputError, match="without relation triples"):
         train_aligne(replace(pair, source=empty), SHORT)
+
+
+def test_settings_that_cannot_train_are_refused():
+    with pytest.raises(InputError, match="initial_squares is 0"):
+        AlignESettings(initial_squares=0)
+    with pytest.raises(InputError, match="batch_size is -1"):
+        AlignESettings(batch_size=-1)
+    assert AlignESettings(positive_limit=0.0).positive_limit == 0.0
 
 
 def test_a_missing_gpu_is_said(pair: GraphPair, monkeypatch: pytest.MonkeyPatch):

@@ -83,7 +83,7 @@ def corrupted(positives: np.ndarray, negatives: np.ndarray, corrupt_tail: np.nda
 
 def test_negatives_are_false_and_stay_in_their_graph(triples: JointTriples):
     positives = np.concatenate([triples.source, triples.target])
-    negatives, corrupt_tail = Sampler.of(triples).draw(positives, 10, None, seed=0, epoch=1, first=0)
+    negatives, corrupt_tail = Sampler.of(triples).draw(positives, 10, None, seed=0, epoch=1)
     assert negatives.shape == (len(positives), 10)
     assert (negatives >= 0).all()
     assert not corrupted(positives, negatives, corrupt_tail) & {tuple(map(int, row)) for row in positives}
@@ -96,7 +96,7 @@ def test_negatives_are_false_and_stay_in_their_graph(triples: JointTriples):
 def test_truncated_negatives_are_neighbours_of_the_entity_they_replace(triples: JointTriples):
     neighbours = search(units(np.random.default_rng(2), 60), 40, 0.25)
     positives = np.concatenate([triples.source, triples.target])
-    negatives, corrupt_tail = Sampler.of(triples).draw(positives, 10, neighbours, seed=0, epoch=1, first=0)
+    negatives, corrupt_tail = Sampler.of(triples).draw(positives, 10, neighbours, seed=0, epoch=1)
     replaced = np.where(corrupt_tail, positives[:, 2], positives[:, 0])
     among = [np.isin(row, neighbours[entity]).all() for row, entity in zip(negatives, replaced, strict=True)]
     # A few entities have only true triples nearby; then the whole graph is drawn from.
@@ -107,23 +107,21 @@ def test_where_every_triple_is_true_there_is_no_negative():
     everything = np.array([[h, 0, t] for h in range(2) for t in range(2)], dtype=np.int32)
     other = np.array([[2, 1, 3]], dtype=np.int32)
     sampler = Sampler.of(JointTriples(everything, other, 2, 2, 2))
-    assert (sampler.draw(everything, 5, None, seed=0, epoch=1, first=0)[0] == -1).all()
-    negatives, corrupt_tail = sampler.draw(other, 5, None, seed=0, epoch=1, first=0)
+    assert (sampler.draw(everything, 5, None, seed=0, epoch=1)[0] == -1).all()
+    negatives, corrupt_tail = sampler.draw(other, 5, None, seed=0, epoch=1)
     assert (negatives == (2 if corrupt_tail[0] else 3)).all()
 
 
-def test_draws_depend_on_seed_epoch_and_place_only(triples: JointTriples):
+def test_draws_depend_on_seed_and_epoch_only(triples: JointTriples):
     sampler = Sampler.of(triples)
-    draw = sampler.draw(triples.source, 10, None, seed=5, epoch=7, first=0)
+    draw = sampler.draw(triples.source, 10, None, seed=5, epoch=7)
     threads = numba.get_num_threads()
     try:
         numba.set_num_threads(1)
-        alone = sampler.draw(triples.source, 10, None, seed=5, epoch=7, first=0)
+        alone = sampler.draw(triples.source, 10, None, seed=5, epoch=7)
     finally:
         numba.set_num_threads(threads)
     assert (draw[0] == alone[0]).all()
-    later = sampler.draw(triples.source[50:], 10, None, seed=5, epoch=7, first=50)
-    assert (draw[0][50:] == later[0]).all()
-    for change in ({"seed": 6}, {"epoch": 8}, {"first": 1}):
-        other = sampler.draw(triples.source, 10, None, **({"seed": 5, "epoch": 7, "first": 0} | change))
+    for change in ({"seed": 6}, {"epoch": 8}):
+        other = sampler.draw(triples.source, 10, None, **({"seed": 5, "epoch": 7} | change))
         assert (draw[0] != other[0]).mean() > 0.8

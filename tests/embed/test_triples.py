@@ -1,7 +1,9 @@
+from itertools import pairwise
+
 import numpy as np
 import polars as pl
 
-from rlea.embed.triples import JointTriples, batches, initial_vectors, join_triples, swapped_copies
+from rlea.embed.triples import JointTriples, initial_vectors, join_triples, shuffled, swapped_copies
 from rlea.graph import GraphPair, KnowledgeGraph, Links
 
 
@@ -48,14 +50,16 @@ def test_batches_hold_every_triple_once_in_proportion_and_in_a_new_order_each_ep
     source = np.unique(random.integers(0, 50, (300, 3)).astype(np.int32), axis=0)
     target = np.unique(random.integers(50, 99, (100, 3)).astype(np.int32), axis=0)
     triples = JointTriples(source, target, 50, 49, 99)
-    first, again, second = (list(batches(triples, 64, seed=3, epoch=epoch)) for epoch in (1, 1, 2))
-    assert as_set(np.concatenate(first)) == as_set(np.concatenate([source, target]))
-    assert sum(map(len, first)) == len(triples)
-    assert all(len(batch) <= 64 for batch in first)
-    shares = [(batch[:, 0] < 50).mean() for batch in first]
+    order, cuts = shuffled(triples, 64, seed=3, epoch=1)
+    assert as_set(order) == as_set(np.concatenate([source, target]))
+    assert (cuts[0], cuts[-1], len(order)) == (0, len(triples), len(triples))
+    sizes = np.diff(cuts)
+    assert 0 < sizes.min() <= sizes.max() <= 64
+    shares = [(order[begin:end, 0] < 50).mean() for begin, end in pairwise(cuts)]
     assert max(shares) - min(shares) < 0.05
-    assert all((a == b).all() for a, b in zip(first, again, strict=True))
-    assert any((a != b).any() for a, b in zip(first, second, strict=True))
+    assert (order == shuffled(triples, 64, seed=3, epoch=1)[0]).all()
+    assert (order != shuffled(triples, 64, seed=3, epoch=2)[0]).any()
+    assert (order != shuffled(triples, 64, seed=4, epoch=1)[0]).any()
 
 
 def test_initial_vectors_are_truncated_at_two_deviations():

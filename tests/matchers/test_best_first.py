@@ -21,9 +21,7 @@ def graph(rows, entities=()):
 
 def task_of(source, target, vectors, seeds=(), k=50, seed=0, measure="cosine", pool=None):
     """A task over all entities without a seed; `seeds` are pairs of identifiers."""
-    links = Links.of(
-        [source.entity_index[s] for s, _ in seeds], [target.entity_index[t] for _, t in seeds]
-    )
+    links = Links.of([source.entity_index[s] for s, _ in seeds], [target.entity_index[t] for _, t in seeds])
     source_ids = np.setdiff1d(np.arange(source.num_entities), links.source_ids)
     target_ids = np.setdiff1d(np.arange(target.num_entities), links.target_ids)
     embeddings = Embeddings(*vectors, measure=measure)
@@ -131,9 +129,7 @@ def test_key_by_hand():
     evidence = 0.5 * 1 / (1 + settings.smoothing)
     turning = gap / np.sqrt(evidence)
     for weight, expected in ((turning * 0.98, ("x", "Y")), (turning * 1.02, ("x", "X"))):
-        chosen = BestFirstSettings(
-            evidence_weight=float(weight), degree_penalty=0.0, passes=1, creation=0.0, floor=0.0
-        )
+        chosen = BestFirstSettings(evidence_weight=float(weight), degree_penalty=0.0, passes=1, creation=0.0, floor=0.0)
         assert expected in pairs_of(match(task, chosen), source, target)
 
 
@@ -150,9 +146,12 @@ def planted(rng, size, noise, dim=8):
     """Two isomorphic random graphs under different identifiers, noisy vectors, and the truth."""
     names = [f"s{i:04}" for i in range(size)]
     others = [f"t{i:04}" for i in rng.permutation(size)]
-    edges = {(int(a), int(r), int(b)) for a, r, b in zip(
-        rng.integers(0, size, 3 * size), rng.integers(0, 5, 3 * size), rng.integers(0, size, 3 * size), strict=True
-    )}
+    edges = {
+        (int(a), int(r), int(b))
+        for a, r, b in zip(
+            rng.integers(0, size, 3 * size), rng.integers(0, 5, 3 * size), rng.integers(0, size, 3 * size), strict=True
+        )
+    }
     source = graph([(names[a], f"r{r}", names[b]) for a, r, b in edges], names)
     target = graph([(others[a], f"q{r}", others[b]) for a, r, b in edges], others)
     base = rng.standard_normal((size, dim))

@@ -14,7 +14,6 @@ from typing import Any
 
 import numba
 import numpy as np
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from rlea.graph import Ids
@@ -84,21 +83,6 @@ def limit_step(
     cuts[0], cuts[-1] = 0, len(tables.raw)
     _update(tables.raw, tables.squares, tables.scales, cuts, begins, terms, factors, vectors, np.float32(learning_rate))
     return float(losses.sum(dtype=np.float64))
-
-
-@intrinsic
-def _take(typing_context: Any, counter: Any) -> Any:
-    """The count in counter[0] before adding one to it, in one step that no other thread can divide.
-
-    Threads take the next chunk as they get free. A fixed share each would make all of them wait for the one whose
-    processor also serves another program.
-    """
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        array = context.make_array(signature.args[0])(context, builder, args[0])
-        return builder.atomic_rmw("add", array.data, context.get_constant(numba.int64, 1), "monotonic")
-
-    return numba.int64(counter), generate
 
 
 @numba.njit(cache=True, fastmath=_FAST, error_model="numpy")
@@ -179,43 +163,39 @@ def _score(
     `factors[slot * batch + i]` belongs to head, relation, tail and the negatives, in this order of slots.
     """
     batch, dim = len(positives), raw.shape[1]
-    taken = np.zeros(1, dtype=np.int64)
-    for _ in numba.prange(numba.get_num_threads()):
+    for chunk in numba.prange(_CHUNKS):
         near = np.empty(dim, dtype=np.float32)
-        chunk = _take(taken)
-        while chunk < _CHUNKS:
-            for i in range(chunk * batch // _CHUNKS, (chunk + 1) * batch // _CHUNKS):
-                h, r, t = positives[i, 0], positives[i, 1], positives[i, 2]
-                query, mixed, difference = vectors[i], vectors[batch + i], vectors[2 * batch + i]
-                query_square, distance = _score_positive(
-                    raw[h], raw[r], raw[t], scales[h], scales[r], scales[t], corrupt_tail[i], query, difference
-                )
-                is_open = distance > positive_limit
-                loss = distance - positive_limit if is_open else np.float32(0.0)
-                near[:] = np.float32(0.0)
-                num_open = 0
-                for j in range(negatives.shape[1]):
-                    entity = negatives[i, j]
-                    factor = np.float32(0.0)
-                    if entity >= 0:
-                        inner = scales[entity] * _dot(query, raw[entity])
-                        gap = negative_limit - (query_square - np.float32(2.0) * inner + np.float32(1.0))
-                        if gap > np.float32(0.0):
-                            loss += weight * gap
-                            num_open += 1
-                            _add_scaled(near, scales[entity], raw[entity])
-                            # The part of the gradient along the unit vector itself is left out: normalising removes it.
-                            factor = np.float32(2.0) * weight
-                    factors[(3 + j) * batch + i] = factor
-                losses[i] = loss
-                sign = np.float32(-1.0) if corrupt_tail[i] else np.float32(1.0)
-                pull = np.float32(2.0) if is_open else np.float32(0.0)
-                _combine(query, difference, near, pull, sign * np.float32(2.0) * weight, np.float32(num_open), mixed)
-                any_open = np.float32(1.0) if is_open or num_open > 0 else np.float32(0.0)
-                factors[i] = any_open
-                factors[batch + i] = any_open
-                factors[2 * batch + i] = -any_open
-            chunk = _take(taken)
+        for i in range(chunk * batch // _CHUNKS, (chunk + 1) * batch // _CHUNKS):
+            h, r, t = positives[i, 0], positives[i, 1], positives[i, 2]
+            query, mixed, difference = vectors[i], vectors[batch + i], vectors[2 * batch + i]
+            query_square, distance = _score_positive(
+                raw[h], raw[r], raw[t], scales[h], scales[r], scales[t], corrupt_tail[i], query, difference
+            )
+            is_open = distance > positive_limit
+            loss = distance - positive_limit if is_open else np.float32(0.0)
+            near[:] = np.float32(0.0)
+            num_open = 0
+            for j in range(negatives.shape[1]):
+                entity = negatives[i, j]
+                factor = np.float32(0.0)
+                if entity >= 0:
+                    inner = scales[entity] * _dot(query, raw[entity])
+                    gap = negative_limit - (query_square - np.float32(2.0) * inner + np.float32(1.0))
+                    if gap > np.float32(0.0):
+                        loss += weight * gap
+                        num_open += 1
+                        _add_scaled(near, scales[entity], raw[entity])
+                        # The part of the gradient along the unit vector itself is left out: normalising removes it.
+                        factor = np.float32(2.0) * weight
+                factors[(3 + j) * batch + i] = factor
+            losses[i] = loss
+            sign = np.float32(-1.0) if corrupt_tail[i] else np.float32(1.0)
+            pull = np.float32(2.0) if is_open else np.float32(0.0)
+            _combine(query, difference, near, pull, sign * np.float32(2.0) * weight, np.float32(num_open), mixed)
+            any_open = np.float32(1.0) if is_open or num_open > 0 else np.float32(0.0)
+            factors[i] = any_open
+            factors[batch + i] = any_open
+            factors[2 * batch + i] = -any_open
 
 
 @numba.njit(cache=True)
@@ -273,16 +253,12 @@ def _adagrad(raw: Any, squares: Any, scale: Any, gradient: Any, rate: Any) -> An
 def _update(
     raw: Any, squares: Any, scales: Any, cuts: Any, begins: Any, terms: Any, factors: Any, vectors: Any, rate: Any
 ) -> None:
-    taken = np.zeros(1, dtype=np.int64)
-    for _ in numba.prange(numba.get_num_threads()):
+    for chunk in numba.prange(len(cuts) - 1):
         gradient = np.empty(raw.shape[1], dtype=np.float32)
-        chunk = _take(taken)
-        while chunk < _CHUNKS:
-            for row in range(cuts[chunk], cuts[chunk + 1]):
-                if begins[row] == begins[row + 1]:
-                    continue
-                gradient[:] = np.float32(0.0)
-                for term in range(begins[row], begins[row + 1]):
-                    _add_scaled(gradient, factors[terms[term, 0]], vectors[terms[term, 1]])
-                scales[row] = _adagrad(raw[row], squares[row], scales[row], gradient, rate)
-            chunk = _take(taken)
+        for row in range(cuts[chunk], cuts[chunk + 1]):
+            if begins[row] == begins[row + 1]:
+                continue
+            gradient[:] = np.float32(0.0)
+            for term in range(begins[row], begins[row + 1]):
+                _add_scaled(gradient, factors[terms[term, 0]], vectors[terms[term, 1]])
+            scales[row] = _adagrad(raw[row], squares[row], scales[row], gradient, rate)

@@ -49,7 +49,7 @@ def embed_names(
     except ValueError:  # not one piece occurs twice: nothing is comparable, which is an answer too
         from scipy.sparse import csr_matrix
 
-        both = csr_matrix((len(source) + len(target), 1), dtype=np.float32)
+        both = csr_matrix(np.zeros((len(source) + len(target), 1), dtype=np.float32))
     progress("names", 1, 1)
     info = {"model": "names", "settings": asdict(settings), "uses": "names"}
     return Embeddings(both[: len(source)], both[len(source) :], name="names", measure="cosine", info=info)

@@ -40,12 +40,12 @@ class Sampler:
         return Sampler(triples.num_source_entities, triples.num_entities, triples.num_relations, known)
 
     def draw(
-        self, positives: Ids, num_negatives: int, neighbours: Ids | None, *, seed: int, epoch: int, first: int
+        self, positives: Ids, num_negatives: int, neighbours: Ids | None, *, seed: int, epoch: int
     ) -> tuple[Ids, NDArray[np.bool_]]:
         """Corrupting entities (len(positives), num_negatives), -1 where none was found, and whether they are tails.
 
         One coin per positive decides which end is replaced. `neighbours` has a row per entity; without it the whole
-        graph of the replaced entity is drawn from. `first` is the number of the first positive within the epoch.
+        graph of the replaced entity is drawn from.
         """
         negatives = np.empty((len(positives), num_negatives), dtype=np.int32)
         corrupt_tail = np.empty(len(positives), dtype=np.bool_)
@@ -58,7 +58,6 @@ class Sampler:
             self.num_relations,
             np.uint64(seed),
             np.uint64(epoch),
-            np.uint64(first),
             negatives,
             corrupt_tail,
         )
@@ -166,14 +165,13 @@ def _draw(
     num_relations: Any,
     seed: Any,
     epoch: Any,
-    first: Any,
     negatives: Any,
     corrupt_tail: Any,
 ) -> None:
     epoch_key = _mix(_mix(seed) ^ epoch)
     width = neighbours.shape[1]
     for i in numba.prange(len(positives)):
-        stream = _mix(epoch_key ^ (first + np.uint64(i)))
+        stream = _mix(epoch_key ^ np.uint64(i))
         head, relation, tail = positives[i, 0], positives[i, 1], positives[i, 2]
         replace_tail = (stream & np.uint64(1)) == np.uint64(1)
         corrupt_tail[i] = replace_tail
@@ -283,7 +281,7 @@ def _nearest(vectors: Any, transposed: Any, count: Any, quantile: Any, place: An
     for part in numba.prange(_PARTS):
         # One buffer for all blocks of a part: fresh pages for every product would cost more than the product.
         buffer = np.empty((_BLOCK, len(pool_ids)), dtype=np.float32)
-        found = np.empty(len(pool_ids) + 1, dtype=np.int32)
+        found = np.zeros(len(pool_ids) + 1, dtype=np.int32)  # one more: `_collect` stores before it decides
         for begin in range(part * num_rows // _PARTS, (part + 1) * num_rows // _PARTS, _BLOCK):
             end = min(begin + _BLOCK, (part + 1) * num_rows // _PARTS)
             similarity = buffer[: end - begin]  # (rows, pool)

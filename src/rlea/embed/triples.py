@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,10 +66,11 @@ def swapped_copies(triples: Ids, from_ids: Ids, to_ids: Ids) -> Ids:
     return np.concatenate(copies)
 
 
-def batches(triples: JointTriples, batch_size: int, *, seed: int, epoch: int) -> Iterator[Ids]:
-    """The triples of one epoch, shuffled; every batch takes its share of either graph.
+def shuffled(triples: JointTriples, batch_size: int, *, seed: int, epoch: int) -> tuple[Ids, list[int]]:
+    """The triples of one epoch in a new order, and the cuts between batches, each with its share of either graph.
 
-    The order follows from `seed` and `epoch` alone, so a run can be taken up again at any epoch.
+    Batch i is `result[cuts[i] : cuts[i + 1]]`. The order follows from `seed` and `epoch` alone, so a run can be taken
+    up again at any epoch.
     """
     random = np.random.default_rng([seed, epoch])
     source = triples.source[random.permutation(len(triples.source))]
@@ -78,13 +78,11 @@ def batches(triples: JointTriples, batch_size: int, *, seed: int, epoch: int) ->
     num_batches = max(1, -(-len(triples) // batch_size))
     source_cuts = np.arange(num_batches + 1) * len(source) // num_batches
     target_cuts = np.arange(num_batches + 1) * len(target) // num_batches
-    for number in range(num_batches):
-        yield np.concatenate(
-            [
-                source[source_cuts[number] : source_cuts[number + 1]],
-                target[target_cuts[number] : target_cuts[number + 1]],
-            ]
-        )
+    parts = []
+    for i in range(num_batches):
+        parts.append(source[source_cuts[i] : source_cuts[i + 1]])
+        parts.append(target[target_cuts[i] : target_cuts[i + 1]])
+    return np.concatenate(parts), (source_cuts + target_cuts).tolist()
 
 
 def initial_vectors(num_rows: int, dim: int, *, seed: int) -> NDArray[np.float32]:

@@ -287,15 +287,30 @@ def _run(game, seed_source, seed_target, earlier_source, earlier_target, corresp
                                         heap_pairs = grow(heap_pairs, 2 * heap_size)
                                     key = _key(pair_base[pair], pair_evidence[pair], rules.weight)
                                     push(
-                                        heap_keys, heap_pairs, heap_size, key, pair, pair_source, pair_target, rules.seed
+                                        heap_keys,
+                                        heap_pairs,
+                                        heap_size,
+                                        key,
+                                        pair,
+                                        pair_source,
+                                        pair_target,
+                                        rules.seed,
                                     )
                                     heap_size += 1
                     j = j_end
                 i = i_end
 
     confidences = _confidences(
-        found_source[:num_found], found_target[:num_found], found_keys, counterpart, counterpart_back,
-        pair_source[:num_pairs], pair_target, pair_base, pair_evidence, rules,
+        found_source[:num_found],
+        found_target[:num_found],
+        found_keys,
+        counterpart,
+        counterpart_back,
+        pair_source[:num_pairs],
+        pair_target,
+        pair_base,
+        pair_evidence,
+        rules,
     )
     if not frozen:
         for o in range(correspondence.shape[0]):
@@ -363,7 +378,7 @@ def _step(game, o, p, statistics, frozen, rules):  # type: ignore[no-untyped-def
 
 @numba.njit(cache=True)
 def _correspondence(statistics, o, p, smoothing, kind):  # type: ignore[no-untyped-def]
-    """How far relations o and p say the same: of the edges between matched entities that either has, those both have."""
+    """How far relations o and p say the same: of the edges between matched entities that either has, both have."""
     counts, source_totals, target_totals = statistics
     both = counts[o, p]
     if both == 0:
@@ -404,9 +419,9 @@ def _count(game, s, t, counterpart, counterpart_back, statistics):  # type: igno
 
 
 @numba.njit(cache=True)
-def _confidences(
+def _confidences(  # type: ignore[no-untyped-def]
     found_source, found_target, found_keys, place, place_back, pair_source, pair_target, pair_base, pair_evidence, rules
-):  # type: ignore[no-untyped-def]
+):
     """The share of every accepted pair among the pairs of its source and of its target, at their last keys.
 
     A softmax each way, the two multiplied and rooted; the key counts as it was when the pair was accepted.

@@ -28,36 +28,47 @@ class SinkhornSettings:
 
 def match(task: Task, settings: SinkhornSettings | None = None) -> Matching:
     """Every source takes the target that the plan sends most of its mass to; a target may be taken many times."""
-    return matching_of(task, best_of_rows(task, log_transport_plan(task.candidates, settings)))
+    pairs = task.candidates.pairs
+    plan = log_transport_plan(task.candidates, settings)
+    highest = np.full(task.candidates.num_rows, -np.inf)
+    np.maximum.at(highest, pairs.rows, plan)
+    # Targets that only this source asks for are filled alike: the same mass up to rounding, so similarity decides.
+    finalists = np.flatnonzero(plan >= highest[pairs.rows] - 1e-9)
+    return matching_of(task, best_of_rows(task, pairs.scores, among=finalists))
 
 
 def log_transport_plan(candidates: Candidates, settings: SinkhornSettings | None = None) -> NDArray[np.float64]:
     """The logarithm of the mass on every candidate pair; shape (num_pairs,).
 
-    Every source gives 1 / num_rows, every target receives 1 / num_columns: the columns hold exactly, the rows up to
-    convergence. Where the candidates admit no such plan the rows stay apart, and the row choices are still defined.
+    Every entity has the mass 1. Those of the smaller pool give all of theirs and those of the larger pool take at
+    most theirs; pools of the same size exchange everything, which is the published form. (Forcing all of a larger
+    pool to be served would spread each source over targets it does not resemble.) Columns hold exactly, rows up to
+    convergence; where the candidates admit no such plan the rows stay apart, and the row choices are still defined.
     """
     settings = settings or SinkhornSettings()
     pairs = candidates.pairs
+    num_rows, num_columns = candidates.num_rows, candidates.num_columns
     weights = similarities(candidates, pairs.scores) / settings.temperature
     by_column = np.argsort(pairs.columns, kind="stable")
-    column_starts = np.zeros(candidates.num_columns + 1, dtype=np.int64)
-    np.cumsum(np.bincount(pairs.columns, minlength=candidates.num_columns), out=column_starts[1:])
+    column_starts = np.zeros(num_columns + 1, dtype=np.int64)
+    np.cumsum(np.bincount(pairs.columns, minlength=num_columns), out=column_starts[1:])
     rows_by_column, weights_by_column = pairs.rows[by_column], weights[by_column]
-    row_potentials = np.zeros(candidates.num_rows)
-    column_potentials = np.zeros(candidates.num_columns)
+    row_potentials, column_potentials = np.zeros(num_rows), np.zeros(num_columns)
     for _ in range(settings.iterations):
-        _normalise(pairs.row_starts, pairs.columns, weights, column_potentials, row_potentials)
-        _normalise(column_starts, rows_by_column, weights_by_column, row_potentials, column_potentials)
-    return weights + row_potentials[pairs.rows] + column_potentials[pairs.columns]
+        _normalise(pairs.row_starts, pairs.columns, weights, column_potentials, row_potentials, num_rows > num_columns)
+        _normalise(
+            column_starts, rows_by_column, weights_by_column, row_potentials, column_potentials, num_columns > num_rows
+        )
+    return np.asarray(weights + row_potentials[pairs.rows] + column_potentials[pairs.columns])
 
 
-@numba.njit(cache=True, parallel=True)
-def _normalise(starts, others, weights, other_potentials, potentials):  # type: ignore[no-untyped-def]
-    """Set `potentials` so that every group of pairs carries the same mass; in logarithms, so that nothing overflows."""
-    count = len(starts) - 1
-    share = -np.log(max(count, 1))
-    for group in numba.prange(count):
+@numba.njit(cache=True)
+def _normalise(starts, others, weights, other_potentials, potentials, at_most):  # type: ignore[no-untyped-def]
+    """Set `potentials` so that the pairs of every group carry the mass 1 (`at_most`: 1 or less).
+
+    All in logarithms, so that nothing overflows.
+    """
+    for group in range(len(starts) - 1):
         first, last = starts[group], starts[group + 1]
         if first == last:
             continue
@@ -67,4 +78,5 @@ def _normalise(starts, others, weights, other_potentials, potentials):  # type: 
         total = 0.0
         for place in range(first, last):
             total += np.exp(weights[place] + other_potentials[others[place]] - highest)
-        potentials[group] = share - highest - np.log(total)
+        potential = -highest - np.log(total)
+        potentials[group] = min(potential, 0.0) if at_most else potential

@@ -35,11 +35,18 @@ def read_links(
     other way round: only the first is kept). More than half of the links with unknown entities is an error, because
     then the two sides are swapped or the identifiers are of another kind.
     """
+    placed = read_placed_links(path, source, target, allow_empty=allow_empty)
+    return placed.links, placed.notes
+
+
+def read_placed_links(
+    path: str | Path, source: KnowledgeGraph, target: KnowledgeGraph, *, allow_empty: bool = False
+) -> PlacedLinks:
+    """As `read_links`, with the place of every link in the file, as `separate_splits` needs it."""
     rows = read_link_rows(path)
     if not len(rows) and not allow_empty:
         raise InputError("holds no links", path=rows.path, remedy="give at least one pair of entities")
-    placed = place_links(rows, source, target)
-    return placed.links, placed.notes
+    return place_links(rows, source, target)
 
 
 def read_matching_and_gold(links: str | Path, gold: str | Path) -> tuple[Matching, Links]:

@@ -6,8 +6,9 @@ import gzip
 import re
 import zlib
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from rlea.errors import InputError
 from rlea.graph import KnowledgeGraph
@@ -26,6 +27,8 @@ from rlea.readers.text import (
 )
 
 if TYPE_CHECKING:
+    from xml.parsers.expat import ExpatError
+
     import polars as pl
 
 RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
@@ -45,6 +48,7 @@ RDF_FORMATS = {
     ".trig": "TRIG",
 }
 
+_INVALID_TOKEN = 4  # expat's code for a character that may not stand where it does
 _PARSER_PLACE = re.compile(r"^Parser error at line \d+ .*?columns? \d+(?: and (?:line \d+ column )?\d+)?: ")
 # What the parser calls a blank node that has no label of its own: a random number, another one in every run.
 _RANDOM_LABEL = re.compile(r"[0-9a-f]{24,32}")
@@ -203,17 +207,18 @@ def parse_rdf(path: Path) -> Iterator[Any]:
         raise unreadable(path, error) from error
 
 
-def _open(path: Path) -> IO[bytes]:
+@contextmanager
+def _open(path: Path) -> Iterator[IO[bytes]]:
     """The file as a stream of UTF-8 bytes without compression and byte order mark."""
-    stream: IO[bytes] = path.open("rb")
-    is_compressed = stream.read(2) == GZIP_MAGIC
-    stream.seek(0)
-    if is_compressed:
-        stream = gzip.GzipFile(fileobj=stream)  # type: ignore[assignment]
-    head = stream.read(4)
-    check_marks(path, head)
-    stream.seek(3 if head.startswith(UTF8_BOM) else 0)
-    return stream
+    with ExitStack() as closing:
+        raw = closing.enter_context(path.open("rb"))
+        is_compressed = raw.read(2) == GZIP_MAGIC
+        raw.seek(0)
+        stream = cast(IO[bytes], closing.enter_context(gzip.GzipFile(fileobj=raw))) if is_compressed else raw
+        head = stream.read(4)
+        check_marks(path, head)
+        stream.seek(3 if head.startswith(UTF8_BOM) else 0)
+        yield stream
 
 
 def _well_formed(path: Path) -> str:
@@ -225,10 +230,11 @@ def _well_formed(path: Path) -> str:
     from xml.parsers import expat
 
     text = read_text(path)
-    checker = expat.ParserCreate("utf-8", namespace_separator=" ")
-    try:
-        checker.Parse(text.encode(), True)
-    except expat.ExpatError as error:
+    error = _xml_error(text)
+    if error is not None and error.code == _INVALID_TOKEN:
+        # Expat knows the letters of an old Unicode only, such as é but not ș; without them it judges the rest.
+        error = _xml_error(re.sub(r"[^\x00-\x7f]", "x", text))
+    if error is not None:
         raise InputError(
             f"is no well-formed XML ({expat.errors.messages[error.code]})",
             path=path,
@@ -236,3 +242,14 @@ def _well_formed(path: Path) -> str:
             remedy="correct it there, or fetch the file again if it was cut off",
         ) from error
     return text
+
+
+def _xml_error(text: str) -> ExpatError | None:
+    from xml.parsers import expat
+
+    checker = expat.ParserCreate("utf-8", namespace_separator=" ")
+    try:
+        checker.Parse(text.encode(), True)
+    except expat.ExpatError as error:
+        return error
+    return None

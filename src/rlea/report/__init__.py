@@ -1,0 +1,1 @@
+"""Results as pages that people look at."""

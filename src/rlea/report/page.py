@@ -34,7 +34,12 @@ def render_run(result: Result, record: dict[str, Any]) -> str:
     plots = [("Links by confidence", bar_plot(counts.tolist(), "confidence", "links"))]
     if result.links is not None:
         curve = metrics.precision_recall_curve(matching, pair.test)
-        plots.append(("Precision against recall, as less sure links are let in", line_plot([_curve(curve)], "recall", "precision")))
+        plots.append(
+            (
+                "Precision against recall, as less sure links are let in",
+                line_plot([_curve(curve)], "recall", "precision"),
+            )
+        )
         bins = [(mean, share) for mean, share, count in metrics.calibration(matching, pair.test) if count]
         plots.append(
             (
@@ -58,16 +63,16 @@ def render_run(result: Result, record: dict[str, Any]) -> str:
 
 
 def _curve(curve: Any) -> Line:
-    points = [(float(recall), float(precision)) for recall, precision in zip(curve.recall, curve.precision, strict=True)]
+    points = [
+        (float(recall), float(precision)) for recall, precision in zip(curve.recall, curve.precision, strict=True)
+    ]
     if len(points) > 200:
         keep: NDArray[np.intp] = np.linspace(0, len(points) - 1, 200).astype(np.intp)
         points = [points[place] for place in keep]
     return Line("links", points, "first")
 
 
-def _row(
-    pair: GraphPair, source: int, target: int, gold: dict[int, int], known_targets: set[int]
-) -> dict[str, str]:
+def _row(pair: GraphPair, source: int, target: int, gold: dict[int, int], known_targets: set[int]) -> dict[str, str]:
     """A link in words, with the verdict where gold has one."""
     if source in gold:
         verdict = "right" if gold[source] == target else "wrong"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 WIDTH, HEIGHT = 420, 260
-LEFT, RIGHT, TOP, BOTTOM = 44, 12, 12, 36
+LEFT, RIGHT, TOP, BOTTOM = 56, 12, 12, 36
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def _frame(x_label: str, y_label: str, *, y_ticks: bool = True) -> str:
             parts.append(f'<text class="tick" text-anchor="end" x="{LEFT - 6}" y="{_y(tick) + 4}">{tick:g}</text>')
     parts.append(f'<text text-anchor="middle" x="{_x(0.5)}" y="{HEIGHT - 4}">{x_label}</text>')
     middle = _y(0.5)
-    parts.append(f'<text text-anchor="middle" transform="rotate(-90 10 {middle})" x="10" y="{middle}">{y_label}</text>')
+    parts.append(f'<text text-anchor="middle" transform="rotate(-90 14 {middle})" x="14" y="{middle}">{y_label}</text>')
     return "".join(parts)
 
 

@@ -55,7 +55,8 @@ def staged(paths: Sequence[str | Path]) -> Iterator[list[Path]]:
             _sync(folder)
     except BaseException:
         for temporary in temporaries:
-            temporary.unlink(missing_ok=True)
+            with suppress(OSError):  # what went wrong is to be told, not what went wrong on the way out
+                temporary.unlink(missing_ok=True)
         for folder in reversed(made):
             with suppress(OSError):  # somebody else may have put a file there
                 folder.rmdir()

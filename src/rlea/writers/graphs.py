@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 RDF_FORMATS = ("nt", "nt.gz", "ttl", "rdf", "nq")
 TABLE_FORMATS = ("tsv", "csv", "parquet")
 FORMATS = (*RDF_FORMATS, *TABLE_FORMATS, "openea")
+# What the files and folders of a pair are called, up to their extension.
+LAYOUT_NAMES = (
+    *("source", "target", "seeds", "valid", "test"),
+    *("rel_triples_1", "rel_triples_2", "attr_triples_1", "attr_triples_2", "ent_links", "721_5fold"),
+)
 
 _RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 _TYPE = _RDF + "type"
@@ -95,12 +100,6 @@ def write_pair(folder: str | Path, pair: GraphPair, format: str = "nt") -> tuple
     return tuple(notes)
 
 
-LAYOUT_NAMES = (
-    *("source", "target", "seeds", "valid", "test"),
-    *("rel_triples_1", "rel_triples_2", "attr_triples_1", "attr_triples_2", "ent_links", "721_5fold"),
-)
-
-
 def refuse_leftovers(folder: Path, writers: Iterable[Path], names: Sequence[str]) -> None:
     """Raise if the folder has files of an earlier graph that would be read together with the new ones."""
     if not folder.is_dir():
@@ -151,7 +150,7 @@ def _put_rdf(temporary: Path, path: Path, graph: KnowledgeGraph, format_: str) -
         if format_ in ("nt", "nq"):
             file.writelines(chunk.encode() for chunk in chunks)
         elif format_ == "nt.gz":
-            put_gzip(file, chunks)
+            _put_gzip(file, chunks)
         else:
             from pyoxigraph import RdfFormat, serialize
 
@@ -160,7 +159,7 @@ def _put_rdf(temporary: Path, path: Path, graph: KnowledgeGraph, format_: str) -
             serialize(_parsed(chunks), file, RdfFormat.TURTLE if format_ == "ttl" else RdfFormat.RDF_XML)
 
 
-def put_gzip(file: IO[bytes], chunks: Iterable[str]) -> None:
+def _put_gzip(file: IO[bytes], chunks: Iterable[str]) -> None:
     """Write compressed text; the same text gives the same bytes (neither name nor time is stored)."""
     with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=file, mtime=0) as stream:
         for chunk in chunks:
@@ -187,7 +186,7 @@ def ntriples(graph: KnowledgeGraph, path: Path) -> Iterator[str]:
     literals = graph.literals
     attributes = [f"<{strict_iri(text)}>" for text in graph.attributes]
     class_attribute = graph.attributes.index(_TYPE) if _TYPE in graph.attributes else -1
-    endings = Endings(path)
+    endings = _Endings(path)
     for rows in _slices(len(literals)):
         columns = (
             literals.entity_ids[rows].tolist(),
@@ -201,7 +200,7 @@ def ntriples(graph: KnowledgeGraph, path: Path) -> Iterator[str]:
             if attribute == class_attribute and datatype == _RESOURCE:
                 thing = f"<{strict_iri(value)}>"
             else:
-                thing = quoted(value) + endings[datatype, language]
+                thing = _quoted(value) + endings[datatype, language]
             lines.append(f"{entities[entity]} {attributes[attribute]} {thing} .\n")
         yield "".join(lines)
     alone = np.ones(graph.num_entities, dtype=bool)
@@ -210,12 +209,12 @@ def ntriples(graph: KnowledgeGraph, path: Path) -> Iterator[str]:
     yield "".join([f"{entities[entity]} <{_TYPE}> <{_RESOURCE}> .\n" for entity in np.flatnonzero(alone).tolist()])
 
 
-def quoted(value: str) -> str:
+def _quoted(value: str) -> str:
     """A string in the quotes and escapes of N-Triples."""
     return f'"{value.translate(_ESCAPES) if _SPECIAL.search(value) else value}"'
 
 
-class Endings(dict[tuple[str, str], str]):
+class _Endings(dict[tuple[str, str], str]):
     """What follows a quoted value in N-Triples, by datatype and language; `path` is for errors."""
 
     def __init__(self, path: Path) -> None:
@@ -276,7 +275,7 @@ def _table_writers(folder: Path, graph: KnowledgeGraph, format_: str) -> dict[Pa
         return pl.DataFrame({"entity": _series(graph.entities), "name": _series(graph.names)})
 
     def writer(make: Callable[[], pl.DataFrame], path: Path) -> Put:
-        return lambda temporary: put_frame(temporary, make(), format_, shown=path)
+        return lambda temporary: _put_frame(temporary, make(), format_, shown=path)
 
     made: Mapping[str, Callable[[], pl.DataFrame]] = {"triples": triples, "literals": literals, "names": names}
     return {
@@ -293,7 +292,7 @@ def _series(texts: Sequence[str]) -> pl.Series:
     return pl.Series(list(texts), dtype=pl.String)
 
 
-def put_frame(path: Path, frame: pl.DataFrame, format_: str, *, shown: Path, header: bool = True) -> None:
+def _put_frame(path: Path, frame: pl.DataFrame, format_: str, *, shown: Path) -> None:
     """Write string columns as TSV (without quotes, so without tabs and line breaks), CSV or Parquet."""
     if format_ == "parquet":
         frame.write_parquet(path)
@@ -301,14 +300,13 @@ def put_frame(path: Path, frame: pl.DataFrame, format_: str, *, shown: Path, hea
     _refuse(frame, "\x00" if format_ == "csv" else "\x00\t\n\r", shown)
     with path.open("wb") as file:
         if format_ == "csv":
-            frame.write_csv(file, include_header=header)
+            frame.write_csv(file)
         else:
-            frame.write_csv(file, include_header=header, separator="\t", quote_style="never")
+            frame.write_csv(file, separator="\t", quote_style="never")
 
 
 def _refuse(frame: pl.DataFrame, characters: str, path: Path) -> None:
-    import polars as pl
-
+    """Raise if a field holds one of the characters."""
     for column in frame.columns:
         bad = frame[column].str.contains_any(list(characters))
         if bad.any():
@@ -318,7 +316,6 @@ def _refuse(frame: pl.DataFrame, characters: str, path: Path) -> None:
                 path=path,
                 remedy="write .nt or .parquet" if "\t" in characters else "write .parquet",
             )
-    assert all(kind == pl.String for kind in frame.schema.values())
 
 
 # ---- the OpenEA layout ----------------------------------------------------------------------------------------------

@@ -1,0 +1,47 @@
+"""What many tests need: the benchmark data where it is, a small pair, and the command line in this process."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """The folder named by RLEA_DATA; tests that need it are skipped where it is unset."""
+    place = os.environ.get("RLEA_DATA")
+    if not place:
+        pytest.skip("RLEA_DATA is unset: real benchmark data is needed")
+    return Path(place)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a command printed and how it ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def run_cli(capsys, monkeypatch):
+    """Run `rlea` with arguments in this process, exactly as the console script does."""
+    from rlea import cli
+
+    def run(*arguments: object) -> Outcome:
+        monkeypatch.setattr(sys, "argv", ["rlea", *map(str, arguments)])
+        capsys.readouterr()
+        try:
+            cli.main()
+            code = 0
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+        printed = capsys.readouterr()
+        return Outcome(code, printed.out, printed.err)
+
+    return run

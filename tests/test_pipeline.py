@@ -1,0 +1,129 @@
+"""The flow does not peek: gold links change no decision, and neither does the order of anything."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import rlea
+from rlea.demo import demo_folder
+from rlea.graph import Links
+from rlea.matchers import MATCHERS
+from rlea.pipeline import choose_pool, make_task, suggest
+from rlea.readers import read_pair
+
+
+@pytest.fixture(scope="module")
+def pair():
+    return read_pair(demo_folder())
+
+
+def same(one, other):
+    return (
+        one.source_ids.tobytes() == other.source_ids.tobytes()
+        and one.target_ids.tobytes() == other.target_ids.tobytes()
+        and one.confidences.tobytes() == other.confidences.tobytes()
+    )
+
+
+@pytest.mark.parametrize("matcher", list(MATCHERS))
+def test_wrong_gold_gives_the_same_links_and_a_worse_score(pair, matcher):
+    """Test links whose targets are exchanged among them: the pool is the same, so the links must be."""
+    rng = np.random.default_rng(0)
+    wrong = replace(
+        pair,
+        test=Links.of(pair.test.source_ids, rng.permutation(pair.test.target_ids)),
+        valid=Links.of(pair.valid.source_ids, rng.permutation(pair.valid.target_ids)),
+    )
+    settings = rlea.AlignSettings("names", matcher, pool="test")
+    right_result, wrong_result = rlea.align(pair, settings), rlea.align(wrong, settings)
+    assert same(right_result.matching, wrong_result.matching)
+    assert wrong_result.links.hits_at_1 < 0.02 < right_result.links.hits_at_1
+    assert right_result.matching.is_one_to_one or not MATCHERS[matcher].one_to_one
+
+
+def test_positions_in_the_pool_tell_nothing(pair):
+    _, source_ids, target_ids = choose_pool(pair, "test")
+    place = {target: number for number, target in enumerate(target_ids.tolist())}
+    gold = dict(zip(pair.test.source_ids.tolist(), pair.test.target_ids.tolist(), strict=True))
+    others = np.array([place[gold[source]] for source in source_ids.tolist()])
+    assert (others == np.arange(len(others))).sum() < 10
+    assert abs(np.corrcoef(others, np.arange(len(others)))[0, 1]) < 0.1
+
+
+def test_same_identifiers_do_not_give_same_positions(pair):
+    """Both graphs the same, links on the diagonal: the case where numbering by identifier would show the answer."""
+    ids = np.arange(pair.source.num_entities)
+    twin = replace(pair, target=pair.source, train=Links.empty(), valid=Links.empty(), test=Links.of(ids, ids))
+    for pool in ("test", "all"):
+        _, source_ids, target_ids = choose_pool(twin, pool)
+        assert sorted(source_ids.tolist()) == sorted(target_ids.tolist()) == ids.tolist()
+        assert (source_ids == target_ids).sum() < 10
+
+
+def test_pools(pair):
+    name, source_ids, target_ids = choose_pool(pair, "auto")
+    assert name == "test"
+    assert sorted(source_ids) == sorted(pair.test.source_ids)
+    name, source_ids, target_ids = choose_pool(pair, "all")
+    assert not set(source_ids) & set(pair.train.source_ids)
+    assert len(target_ids) == pair.target.num_entities - len(pair.train)
+    assert choose_pool(replace(pair, test=Links.empty()), "auto")[0] == "all"
+
+
+def test_a_task_has_no_place_for_gold(pair):
+    """What a matcher can reach by any attribute holds the training links and no others."""
+    settings = rlea.AlignSettings("names", "nearest")
+    vectors = rlea.embed_entities(pair, "names")
+    _, source_ids, target_ids = choose_pool(pair, "test")
+    task = make_task(pair, rlea.find_candidates(vectors, source_ids, target_ids, 5), settings.seed)
+    seen, stack, found = set(), [task], []
+    while stack:
+        thing = stack.pop()
+        if id(thing) in seen:
+            continue
+        seen.add(id(thing))
+        if isinstance(thing, Links):
+            found.append(thing)
+        elif hasattr(thing, "__dataclass_fields__"):
+            stack += [getattr(thing, name) for name in thing.__dataclass_fields__]
+    assert [len(links) for links in found] == [len(pair.train)]
+
+
+def test_bench_gives_what_align_gives(pair):
+    settings = rlea.AlignSettings("names", "best-first", pool="all")
+    alone = rlea.align(pair, settings)
+    beside = list(rlea.bench(pair, ["mutual", "best-first"], settings))[1]
+    assert same(alone.matching, beside.matching)
+    assert alone.links == beside.links
+    assert alone.ranks == beside.ranks
+
+
+def test_write_then_read_gives_the_same_links(pair, tmp_path):
+    from rlea.readers.links import read_links
+
+    result = rlea.align(pair, rlea.AlignSettings("names", "mutual"))
+    written = rlea.write(tmp_path / "out", result)
+    expected = set(zip(result.matching.source_ids.tolist(), result.matching.target_ids.tolist(), strict=True))
+    for path in written:
+        if path.name.startswith("links"):
+            links, notes = read_links(path, pair.source, pair.target)
+            assert set(zip(links.source_ids.tolist(), links.target_ids.tolist(), strict=True)) == expected
+            assert notes == ()
+
+
+def test_report_escapes_names(pair, tmp_path):
+    from rlea.pipeline import write
+
+    nasty = '<img src=x onerror="alert(1)">'
+    renamed = replace(pair, source=replace(pair.source, names=(nasty,) * pair.source.num_entities))
+    result = replace(rlea.align(pair, rlea.AlignSettings("names", "mutual")), pair=renamed)
+    write(tmp_path, result)
+    page = (tmp_path / "report.html").read_text()
+    assert nasty not in page
+    assert "&lt;img" in page
+
+
+def test_suggestions():
+    assert "hungarian" in suggest("hungarain", MATCHERS)
+    assert "use one of" in suggest("zzz", MATCHERS)

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import json
+import os
+
+import numpy as np
+import polars as pl
+import pytest
+from safetensors import safe_open
+from scipy.sparse import csr_matrix
+
+from rlea.embeddings import Embeddings
+from rlea.errors import InputError
+from rlea.graph import KnowledgeGraph
+from rlea.readers.vectors import read_embeddings
+from rlea.writers import vectors
+from rlea.writers.vectors import write_embeddings
+
+
+def graph(*entities: str) -> KnowledgeGraph:
+    empty = pl.DataFrame(schema=dict.fromkeys(["head", "relation", "tail"], pl.String))
+    return KnowledgeGraph.build(empty, entities=entities)
+
+
+SOURCE, TARGET = graph("a", 'q"uote', "汉\n字"), graph("x", "y")
+
+
+def dense(**more) -> Embeddings:
+    rng = np.random.default_rng(0)
+    return Embeddings(rng.random((3, 4)), rng.random((2, 4)), **more)
+
+
+def test_file_says_which_row_is_whose(tmp_path):
+    info = {"epochs": np.int64(3), "score": np.float32(0.5), "path": tmp_path, "names": ["é"]}
+    write_embeddings(tmp_path / "v.safetensors", dense(name="mine", measure="inner", info=info), SOURCE, TARGET)
+    with safe_open(tmp_path / "v.safetensors", framework="np") as file:
+        metadata = file.metadata()
+        np.testing.assert_array_equal(file.get_tensor("source"), dense().source.astype(np.float32))
+        assert file.get_tensor("target").dtype == np.float32
+    assert json.loads(metadata["source_ids"]) == list(SOURCE.entities)
+    assert json.loads(metadata["target_ids"]) == ["x", "y"]
+    assert (metadata["name"], metadata["measure"]) == ("mine", "inner")
+    assert json.loads(metadata["info"]) == {"epochs": 3, "score": 0.5, "path": str(tmp_path), "names": ["é"]}
+
+
+def test_reading_back_gives_the_same_vectors_even_in_another_order(tmp_path):
+    write_embeddings(tmp_path / "v.safetensors", dense(measure="manhattan", info={"k": 1}), SOURCE, TARGET)
+    back = read_embeddings(tmp_path / "v.safetensors", SOURCE, graph("y"))
+    np.testing.assert_array_equal(back.source, dense().source.astype(np.float32))
+    np.testing.assert_array_equal(back.target, dense().target[1:].astype(np.float32))
+    assert (back.measure, back.info) == ("manhattan", {"k": 1})
+
+
+def test_what_cannot_be_stored_is_refused_and_leaves_nothing(tmp_path, monkeypatch):
+    path = tmp_path / "v.safetensors"
+    sparse = Embeddings(csr_matrix(np.eye(3, 4)), csr_matrix(np.eye(2, 4)), name="names")
+    with pytest.raises(InputError, match=r"v\.safetensors.*sparse.*'names' again"):
+        write_embeddings(path, sparse, SOURCE, TARGET)
+    with pytest.raises(ValueError, match="2 target vectors for 3 entities"):
+        write_embeddings(path, dense(), SOURCE, SOURCE)
+    monkeypatch.setattr(vectors, "MAX_HEAD_BYTES", 1050)
+    with pytest.raises(InputError, match="identifiers"):
+        write_embeddings(path, dense(), SOURCE, TARGET)
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.slow
+def test_head_limit_is_that_of_the_readers(tmp_path):
+    # Just below the limit the file must still open.
+    name = "n" * (vectors.MAX_HEAD_BYTES - 2000)
+    write_embeddings(tmp_path / "v.safetensors", dense(name=name), SOURCE, TARGET)
+    with safe_open(tmp_path / "v.safetensors", framework="np") as file:
+        assert len(file.metadata()["name"]) == len(name)
+    with pytest.raises(InputError):
+        write_embeddings(tmp_path / "w.safetensors", dense(name=name + "n" * 1000), SOURCE, TARGET)
