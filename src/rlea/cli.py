@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from rlea.graph import GraphPair
     from rlea.pipeline import Result
     from rlea.progress import Progress as Report
+
+# Worker threads that wait must sleep: by default they spin, and on a busy machine take the time of those that work.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 app = typer.Typer(
     name="rlea",

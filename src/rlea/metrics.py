@@ -254,7 +254,7 @@ def _count_products(scores, source, target, source_factors, target_factors, own,
             score = scores[i, j]
             if score < low:
                 continue
-            if high < score < np.inf:
+            if score > high:  # a sum that overflowed to no number is neither, and goes on
                 num_better += 1
                 continue
             exact = _product(source[i], target[j]) * source_factors[i] * target_factors[j]

@@ -302,7 +302,12 @@ def write_bench(path: Path, results: Sequence[Result]) -> None:
 def embed_to_file(
     folder: Path, model: str, output: Path, *, fold: str | None, seed: int, device: str, progress: Progress = silent
 ) -> dict[str, Any]:
-    """Train a model on a pair and keep its vectors; an interrupted training goes on from its checkpoint."""
+    """Train a model on a pair and keep its vectors, with the record of the run beside them (.json).
+
+    An interrupted training goes on from its checkpoint.
+    """
+    from rlea.record import as_json, describe_run
+    from rlea.writers.atomic import atomic
     from rlea.writers.vectors import write_embeddings
 
     if model not in MODELS:
@@ -316,15 +321,29 @@ def embed_to_file(
     checkpoint = output.with_suffix(".checkpoint")
     with clock("embed"):
         vectors = embed_entities(pair, model, seed=seed, progress=progress, device=device, checkpoint=checkpoint)
-    write_embeddings(output, vectors, pair.source, pair.target)
-    checkpoint.unlink(missing_ok=True)
-    summary = {"pair": pair.name, "fold": pair.fold, "model": model, "seed": seed, "output": str(output)}
+    summary: dict[str, Any] = {
+        "pair": pair.name,
+        "fold": pair.fold,
+        "model": model,
+        "seed": seed,
+        "output": str(output),
+    }
     if len(pair.test):
         from rlea.metrics import rank_metrics
 
         _, _, target_ids = choose_pool(pair, "test")
         summary |= rank_metrics(vectors, pair.test, target_ids, pool="test").as_dict()
-    return {**summary, **vectors.info, "seconds": round(clock.seconds["embed"], 1), "peak_memory_mb": memory.peak_mb()}
+    summary |= {
+        **vectors.info,
+        "seconds": round(clock.seconds["embed"], 1),
+        "peak_memory_mb": round(memory.peak_mb(), 1),
+    }
+    record = as_json(describe_run(result=summary, fingerprint=pair.fingerprint, notes=list(pair.notes)))
+    with atomic(output.with_suffix(".json")) as temporary:
+        temporary.write_text(record, encoding="utf-8")
+        write_embeddings(output, vectors, pair.source, pair.target)
+    checkpoint.unlink(missing_ok=True)
+    return summary
 
 
 def evaluate_files(links: Path, gold: Path) -> dict[str, Any]:

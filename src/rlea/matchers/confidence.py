@@ -22,7 +22,9 @@ Doubles = NDArray[np.float64]
 class ConfidenceSettings:
     """How sharply a lead over the rivals is turned into confidence."""
 
-    temperature: float = 0.05  # of 0.02, 0.05 and 0.1 the one that suited both easy and hard name vectors
+    # Of 0.02, 0.05 and 0.1 the least calibration error on average over an easy and a hard benchmark (EN_FR and D_W,
+    # name vectors, validation links): 0.02 serves the easy one better, 0.1 the hard one.
+    temperature: float = 0.05
 
     def __post_init__(self) -> None:
         if not self.temperature > 0:
