@@ -140,9 +140,7 @@ def find_candidates(
             progress("candidates", done, total)
     forward_columns, forward_scores = forward.finished(row_order, column_order)
     backward_rows, backward_scores = backward.finished(column_order, row_order)
-    return Candidates(
-        sources, targets, forward_columns, forward_scores, backward_rows, backward_scores, embeddings
-    )
+    return Candidates(sources, targets, forward_columns, forward_scores, backward_rows, backward_scores, embeddings)
 
 
 def prepare(vectors: Any, embeddings: Embeddings) -> Any:
@@ -184,9 +182,7 @@ class _Best:
         return ids, scores
 
 
-def _scorer(
-    rows: Any, columns: Any, embeddings: Embeddings
-) -> tuple[Callable[[int, int], Floats], int, int]:
+def _scorer(rows: Any, columns: Any, embeddings: Embeddings) -> tuple[Callable[[int, int], Floats], int, int]:
     """A function that computes one block of scores, and the block's height and width."""
     if not isinstance(rows, np.ndarray):
         inverted = columns.tocsc()

@@ -212,7 +212,8 @@ def embed(
     if json_:
         print_json(summary)
         return
-    out.print(fact_table(f"{model} on {summary['pair']}", summary))
+    facts = {**summary["training"], **{key: value for key, value in summary.items() if key != "training"}}
+    out.print(fact_table(f"{model} on {summary['pair']}", facts))
 
 
 @app.command(rich_help_panel=STUDY)

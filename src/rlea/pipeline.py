@@ -333,11 +333,9 @@ def embed_to_file(
 
         _, _, target_ids = choose_pool(pair, "test")
         summary |= rank_metrics(vectors, pair.test, target_ids, pool="test").as_dict()
-    summary |= {
-        **vectors.info,
-        "seconds": round(clock.seconds["embed"], 1),
-        "peak_memory_mb": round(memory.peak_mb(), 1),
-    }
+    summary["seconds"] = round(clock.seconds["embed"], 1)
+    summary["peak_memory_mb"] = round(memory.peak_mb(), 1)
+    summary["training"] = dict(vectors.info)
     record = as_json(describe_run(result=summary, fingerprint=pair.fingerprint, notes=list(pair.notes)))
     with atomic(output.with_suffix(".json")) as temporary:
         temporary.write_text(record, encoding="utf-8")
