@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -122,12 +123,13 @@ def align(
     from rlea import pipeline
 
     with progress_bars(quiet or json_) as report:
+        settings = pipeline.AlignSettings(embedding, matcher, candidates, pool, seed)
+        pipeline.check_settings(settings)
         clock = pipeline.Clock()
         with clock("read"):
             pair = pipeline.read(source, target, fold=fold, seeds=seeds, valid=valid, gold=gold)
-        if not (quiet or json_):
+        if err.is_terminal and not (quiet or json_):
             err.print(escape(describe(pair)))
-        settings = pipeline.AlignSettings(embedding, matcher, candidates, pool, seed)
         checkpoint = None if output is None else output / "checkpoint"
         result = pipeline.align(pair, settings, progress=report, device=device, checkpoint=checkpoint)
         result.seconds.update({"read": clock.seconds["read"]})
@@ -135,6 +137,7 @@ def align(
     if json_:
         print_json(result.summary())
         return
+    out.print(f"[bold]{escape(describe(pair))}[/bold]")
     show_notes(pair, quiet)
     out.print(result_table(result))
     out.print(link_table(result))
@@ -172,11 +175,11 @@ def bench(
     if not names:
         raise InputError("--matchers names none", remedy="use all, or names with commas between them")
     with progress_bars(quiet or json_) as report:
-        pipeline.check_matchers(names)
+        settings = pipeline.AlignSettings(embedding, names[0], candidates, pool, seed)
+        pipeline.check_settings(settings, names)
         pair = pipeline.read(pair_folder, fold=fold)
         if not len(pair.test):
             raise InputError("bench needs test links to score matchers with", path=pair_folder, remedy="add test.tsv")
-        settings = pipeline.AlignSettings(embedding, "", candidates, pool, seed)
         results = list(pipeline.bench(pair, names, settings, progress=report, device=device))
         if output is not None:
             pipeline.write_bench(output, results)
@@ -195,6 +198,7 @@ def embed(
     output: Annotated[Path, typer.Option(help="A .safetensors file.")] = Path("vectors.safetensors"),
     fold: Fold = None,
     seed: Seed = 0,
+    epochs: Annotated[int | None, typer.Option(help="At most so many; the model's own number if not given.")] = None,
     device: Device = "auto",
     json_: Json = False,
     quiet: Quiet = False,
@@ -207,7 +211,7 @@ def embed(
 
     with progress_bars(quiet or json_) as report:
         summary = pipeline.embed_to_file(
-            pair_folder, model, output, fold=fold, seed=seed, device=device, progress=report
+            pair_folder, model, output, fold=fold, seed=seed, device=device, epochs=epochs, progress=report
         )
     if json_:
         print_json(summary)
@@ -336,6 +340,9 @@ def progress_bars(quiet: bool) -> Iterator[Report]:
     if quiet:
         yield silent
         return
+    if not err.is_terminal:
+        yield progress_lines()
+        return
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),
@@ -354,6 +361,20 @@ def progress_bars(quiet: bool) -> Iterator[Report]:
             bars.update(tasks[stage], completed=done, total=total, note=note)
 
         yield report
+
+
+def progress_lines(every: float = 30.0) -> Report:
+    """For log files: a line at most every half minute, and none for work that is over before."""
+    start = last = time.monotonic()
+
+    def report(stage: str, done: float, total: float, note: str = "") -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last >= every:
+            last = now
+            err.print(f"{stage}: {100 * done / max(total, 1):.0f} % after {now - start:.0f} s {note}", highlight=False)
+
+    return report
 
 
 def print_json(value: Any) -> None:

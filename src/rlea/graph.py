@@ -107,49 +107,36 @@ class KnowledgeGraph:
         """Number the strings of a graph.
 
         `triples` has the string columns head, relation, tail; `literals` the string columns entity, attribute,
-        value, datatype, language. `names` overrides the name that would be chosen from labels and local names;
-        `entities` adds entities that stand in no triple.
+        value, datatype, language. All but value may be categorical instead, which saves time and memory. `names`
+        overrides the name that would be chosen from labels and local names; `entities` adds entities that stand in
+        no triple.
         """
         import polars as pl
 
         if literals is None:
             literals = pl.DataFrame(schema=dict.fromkeys(LITERAL_COLUMNS, pl.String))
-        triples = triples.select("head", "relation", "tail").unique()
-        literals = literals.select(LITERAL_COLUMNS).with_columns(pl.col("datatype", "language").fill_null("")).unique()
         extra = pl.Series("id", list(entities), dtype=pl.String)
-        entity = _number(triples["head"], triples["tail"], literals["entity"], extra)
-        relation = _number(triples["relation"])
-        attribute = _number(literals["attribute"])
+        identifiers, (head, tail, entity, _) = _number(triples["head"], triples["tail"], literals["entity"], extra)
+        relations, (relation,) = _number(triples["relation"])
+        attributes, (attribute,) = _number(literals["attribute"])
+        datatypes, (datatype,) = _number(literals["datatype"].fill_null(""))
+        languages, (language,) = _number(literals["language"].fill_null(""))
 
-        coded = (
-            triples.lazy()
-            .join(entity.rename({"id": "head", "number": "h"}).lazy(), on="head")
-            .join(relation.rename({"id": "relation", "number": "r"}).lazy(), on="relation")
-            .join(entity.rename({"id": "tail", "number": "t"}).lazy(), on="tail")
-            .select("h", "r", "t")
-            .sort("h", "r", "t")
-            .collect()
+        coded = _sorted_rows(pl.DataFrame({"h": head, "r": relation, "t": tail}))
+        told = _sorted_rows(
+            pl.DataFrame({"e": entity, "a": attribute, "value": literals["value"], "d": datatype, "l": language})
         )
-        told = (
-            literals.lazy()
-            .join(entity.rename({"id": "entity", "number": "e"}).lazy(), on="entity")
-            .join(attribute.rename({"id": "attribute", "number": "a"}).lazy(), on="attribute")
-            .select("e", "a", "value", "datatype", "language")
-            .sort("e", "a", "value", "datatype", "language")
-            .collect()
-        )
-        identifiers = tuple(entity["id"].to_list())
-        attributes = tuple(attribute["id"].to_list())
         facts = Literals(
             entity_ids=_frozen(told["e"].to_numpy()),
             attribute_ids=_frozen(told["a"].to_numpy()),
             values=tuple(told["value"].to_list()),
-            datatypes=tuple(told["datatype"].to_list()),
-            languages=tuple(told["language"].to_list()),
+            # One string object for all literals of a datatype: a graph has millions of literals and few datatypes.
+            datatypes=tuple(map(datatypes.__getitem__, told["d"].to_list())),
+            languages=tuple(map(languages.__getitem__, told["l"].to_list())),
         )
         return KnowledgeGraph(
             entities=identifiers,
-            relations=tuple(relation["id"].to_list()),
+            relations=relations,
             attributes=attributes,
             triples=_frozen(coded.to_numpy().reshape(-1, 3)),
             literals=facts,
@@ -160,12 +147,29 @@ class KnowledgeGraph:
 LITERAL_COLUMNS = ["entity", "attribute", "value", "datatype", "language"]
 
 
-def _number(*columns: pl.Series) -> pl.DataFrame:
-    """Every distinct string of the columns, sorted, with its number."""
+def _number(*columns: pl.Series) -> tuple[tuple[str, ...], list[Ids]]:
+    """Every distinct string of the columns, sorted, and the columns as numbers into them."""
     import polars as pl
 
-    together = pl.concat([column.rename("id") for column in columns]).unique().sort()
-    return pl.DataFrame({"id": together, "number": np.arange(len(together), dtype=np.int32)})
+    kinds = [column.dtype for column in columns if isinstance(column.dtype, pl.Categorical)]
+    kind = kinds[0] if kinds else pl.Categorical(pl.Categories.random())
+    coded = [column.cast(kind).rename("id") for column in columns]
+    distinct = pl.concat(coded).unique()
+    texts = distinct.cast(pl.String)
+    order = texts.arg_sort()
+    codes = distinct.gather(order).to_physical().to_numpy()
+    number = np.zeros(int(codes.max()) + 1 if len(codes) else 0, dtype=np.int32)
+    number[codes] = np.arange(len(codes), dtype=np.int32)
+    return tuple(texts.gather(order).to_list()), [number[column.to_physical().to_numpy()] for column in coded]
+
+
+def _sorted_rows(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows in order, each once."""
+    import polars as pl
+
+    # Equal rows are neighbours once sorted, and to compare neighbours is cheaper than to hash rows.
+    rows = rows.sort(rows.columns)
+    return rows.filter(pl.any_horizontal((pl.all() != pl.all().shift()).fill_null(True)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+import numpy as np
+
 if TYPE_CHECKING:
     from rlea.graph import Literals
 
@@ -38,8 +40,10 @@ def local_name(identifier: str) -> str:
     # DBpedia keeps slashes inside names ("/resource/AC/DC"), so its prefix goes first.
     if "/resource/" in stem:
         last = stem.split("/resource/", 1)[1]
-    elif "://" in stem or stem.startswith("urn:"):
-        last = re.split(r"[/#]", stem)[-1] if "://" in stem else stem.rsplit(":", 1)[-1]
+    elif "://" in stem:
+        last = stem[max(stem.rfind("/"), stem.rfind("#")) + 1 :]
+    elif stem.startswith("urn:"):
+        last = stem.rsplit(":", 1)[-1]
     else:
         last = stem
     return unquote(last or identifier).replace("_", " ").strip() or identifier
@@ -60,26 +64,31 @@ def choose_names(
     """
     rank = {name: number for number, name in enumerate((*LABELS, *SECOND_LABELS))}
     wanted = {number: rank[name] for number, name in enumerate(attributes) if name in rank}
+    preferences: dict[str, int] = {}
     best: dict[int, tuple[int, int, str, str]] = {}
-    if wanted:
-        attribute_ids = literals.attribute_ids.tolist()
-        entity_ids = literals.entity_ids.tolist()
-        for row, attribute in enumerate(attribute_ids):
-            if attribute not in wanted or not literals.values[row].strip():
-                continue
-            language = literals.languages[row]
-            preference = {"": 0, "en": 1}.get(language.lower(), 2)
-            key = (wanted[attribute], preference, language, literals.values[row])
-            entity = entity_ids[row]
-            if entity not in best or key < best[entity]:
-                best[entity] = key
+    # Most literals of a large graph are no labels, so numpy passes over them.
+    rows = np.flatnonzero(np.isin(literals.attribute_ids, list(wanted)))
+    attribute_ids = literals.attribute_ids[rows].tolist()
+    entity_ids = literals.entity_ids[rows].tolist()
+    for row, attribute, entity in zip(rows.tolist(), attribute_ids, entity_ids, strict=True):
+        value = literals.values[row]
+        if not value or value.isspace():
+            continue
+        language = literals.languages[row]
+        preference = preferences.get(language)
+        if preference is None:
+            preference = preferences[language] = {"": 0, "en": 1}.get(language.lower(), 2)
+        key = (wanted[attribute], preference, language, value)
+        if entity not in best or key < best[entity]:
+            best[entity] = key
     names = []
     for number, identifier in enumerate(entities):
         name = given.get(identifier)
         if name is None:
             label = best.get(number)
-            name = local_name(identifier)
-            if label is not None and (label[0] < len(LABELS) or not is_readable(name)):
+            # A label proper wins in any case, so the local name is looked for only where it counts.
+            name = local_name(identifier) if label is None or label[0] >= len(LABELS) else ""
+            if label is not None and not is_readable(name):
                 name = label[3].strip()
         names.append(name)
     return tuple(names)

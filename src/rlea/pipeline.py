@@ -89,7 +89,7 @@ def align(
     """Align a pair: embed, find candidates, decide, evaluate. `more` reaches `embed_entities` (device, checkpoint)."""
     settings = settings or AlignSettings()
     clock = Clock()
-    check_matchers([settings.matcher])
+    check_settings(settings)
     pool, source_ids, target_ids = choose_pool(pair, settings.pool)
     with clock("embed"):
         vectors = embed_entities(pair, settings.embedding, seed=settings.seed, progress=progress, **more)
@@ -119,7 +119,7 @@ def bench(
     """The same vectors and candidates for every matcher, one result after the other."""
     settings = settings or AlignSettings()
     clock = Clock()
-    check_matchers(matchers)
+    check_settings(settings, matchers)
     pool, source_ids, target_ids = choose_pool(pair, settings.pool)
     with clock("embed"):
         vectors = embed_entities(pair, settings.embedding, seed=settings.seed, progress=progress, **more)
@@ -182,14 +182,10 @@ def embed_entities(
     progress: Progress = silent,
     device: str = "auto",
     checkpoint: Path | None = None,
+    epochs: int | None = None,
 ) -> Embeddings:
-    """Vectors by the name of a model, or from a file."""
+    """Vectors by the name of a model, or from a file; `epochs` bounds the training of a model."""
     if name not in MODELS:
-        if not Path(name).exists():
-            raise InputError(
-                f"{name!r} is neither an embedding nor a file",
-                remedy=suggest(name, MODELS, "a path to a .safetensors, .npy or word2vec file"),
-            )
         from rlea.readers.vectors import read_embeddings
 
         return read_embeddings(Path(name), pair.source, pair.target)
@@ -197,7 +193,7 @@ def embed_entities(
     if model.trained and not len(pair.train):
         raise InputError(f"{name} is trained on seed links and there are none", remedy="give --seeds or use names")
     function = getattr(import_module(f"rlea.embed.{model.module}"), model.function)
-    more = {"device": device, "checkpoint": checkpoint} if model.trained else {}
+    more = {"device": device, "checkpoint": checkpoint, "epochs": epochs} if model.trained else {}
     return cast("Embeddings", function(pair, seed=seed, progress=progress, **more))
 
 
@@ -213,11 +209,9 @@ def choose_pool(pair: GraphPair, pool: str = "auto") -> tuple[str, Ids, Ids]:
         if not len(pair.test):
             raise InputError("--pool test needs test links and there are none", remedy="use --pool all")
         source, target = np.unique(pair.test.source_ids), np.unique(pair.test.target_ids)
-    elif pool == "all":
+    else:
         source = np.setdiff1d(np.arange(pair.source.num_entities, dtype=np.int32), pair.train.source_ids)
         target = np.setdiff1d(np.arange(pair.target.num_entities, dtype=np.int32), pair.train.target_ids)
-    else:
-        raise InputError(f"unknown pool {pool!r}", remedy="use test or all")
     return pool, np.random.default_rng(1).permutation(source), np.random.default_rng(2).permutation(target)
 
 
@@ -225,8 +219,6 @@ def find(vectors: Embeddings, source_ids: Ids, target_ids: Ids, k: int, progress
     """The k best partners of every entity, both ways."""
     from rlea.candidates import find_candidates
 
-    if k < 1:
-        raise InputError(f"--candidates is {k}", remedy="give a number of at least 1")
     return find_candidates(vectors, source_ids, target_ids, k, progress)
 
 
@@ -300,7 +292,7 @@ def write_bench(path: Path, results: Sequence[Result]) -> None:
 
 
 def embed_to_file(
-    folder: Path, model: str, output: Path, *, fold: str | None, seed: int, device: str, progress: Progress = silent
+    folder: Path, model: str, output: Path, *, fold: str | None, seed: int, progress: Progress = silent, **more: Any
 ) -> dict[str, Any]:
     """Train a model on a pair and keep its vectors, with the record of the run beside them (.json).
 
@@ -320,7 +312,7 @@ def embed_to_file(
     clock = Clock()
     checkpoint = output.with_suffix(".checkpoint")
     with clock("embed"):
-        vectors = embed_entities(pair, model, seed=seed, progress=progress, device=device, checkpoint=checkpoint)
+        vectors = embed_entities(pair, model, seed=seed, progress=progress, checkpoint=checkpoint, **more)
     summary: dict[str, Any] = {
         "pair": pair.name,
         "fold": pair.fold,
@@ -409,11 +401,20 @@ def warm_up(matcher: str, task: Task) -> None:
     MATCHERS[matcher](Task(toy.source, toy.target, toy.seeds, toy.candidates, task.seed))
 
 
-def check_matchers(names: Sequence[str]) -> None:
-    """Refuse unknown names before any work is done."""
-    for name in names:
+def check_settings(settings: AlignSettings, matchers: Sequence[str] = ()) -> None:
+    """Refuse what cannot work before any work is done."""
+    for name in (settings.matcher, *matchers):
         if name not in MATCHERS:
             raise InputError(f"unknown matcher {name!r}", remedy=suggest(name, MATCHERS))
+    if settings.embedding not in MODELS and not Path(settings.embedding).exists():
+        raise InputError(
+            f"{settings.embedding!r} is neither an embedding nor a file",
+            remedy=suggest(settings.embedding, MODELS, "a path to a .safetensors, .npy or word2vec file"),
+        )
+    if settings.candidates < 1:
+        raise InputError(f"--candidates is {settings.candidates}", remedy="give a number of at least 1")
+    if settings.pool not in ("auto", "test", "all"):
+        raise InputError(f"unknown pool {settings.pool!r}", remedy="use test or all")
 
 
 def suggest(name: str, known: Sequence[str] | dict[str, Any], otherwise: str = "") -> str:

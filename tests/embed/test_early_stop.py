@@ -14,9 +14,10 @@ def stopping_index(scores: list[float], patience: int = 2) -> int | None:
     return None
 
 
-def test_stops_at_the_second_evaluation_in_a_row_without_a_rise():
+def test_stops_at_the_second_evaluation_in_a_row_without_a_new_best():
     assert stopping_index([0.1, 0.2, 0.2, 0.19]) == 3
-    assert stopping_index([0.1, 0.2, 0.15, 0.16, 0.1, 0.1]) == 5
+    assert stopping_index([0.1, 0.2, 0.15, 0.21, 0.1, 0.2]) == 5
+    assert stopping_index([0.1, 0.2, 0.15, 0.16]) == 3  # it rises again, but not above the best
     assert stopping_index([0.1, 0.2, 0.3, 0.4]) is None
     assert stopping_index([0.0, 0.0]) is None
     assert stopping_index([0.2, 0.1], patience=1) == 1

@@ -12,7 +12,7 @@ a seed entity is swapped for its counterpart.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -29,8 +29,6 @@ from rlea.progress import Progress, silent
 
 if TYPE_CHECKING:
     import torch
-
-Device = Literal["auto", "cpu", "cuda"]
 
 
 @dataclass(frozen=True)
@@ -51,8 +49,8 @@ class AlignESettings:
     max_pool: int = 15_000  # our own: of larger graphs a sample this large is searched, or memory would run out
     valid_from: int = 100  # first epoch with validation
     valid_every: int = 10  # epochs between validations, and between checkpoints
-    # Validations in a row without a rise; published: 2. From epoch 300 on ten epochs add less to Hits@1 than the score
-    # of some 1,500 links wavers, and on D_W_15K_V1 two would stop at epoch 310 what goes on rising beyond 600.
+    # Validations in a row without a new best one; published: two that do not rise. Ten epochs add less to Hits@1 than
+    # the score of some 1,500 validation links wavers, so two stop by chance, hundreds of epochs before the end.
     patience: int = 5
     # Our own, for pairs without validation links: on D_W_15K_V1 ten epochs add about .001 to validation Hits@1 from
     # there on, so more cost time for little; up to there no 15K pair tried had begun to get worse.
@@ -85,20 +83,24 @@ def train_aligne(
     settings: AlignESettings | None = None,
     *,
     seed: int = 0,
-    device: Device = "auto",
+    device: str = "auto",  # or cpu, or cuda
     progress: Progress = silent,
     checkpoint: Path | None = None,
+    epochs: int | None = None,
 ) -> Embeddings:
     """Unit vectors of all entities of a pair, compared by cosine; those of the epoch with the best validation Hits@1.
 
     Learns from the triples, `pair.train` and (for stopping) `pair.valid`; `pair.test` is not read. On the CPU the same
     seed gives the same bytes for any number of threads; on a GPU sums are not ordered, so results vary a little.
-    With `checkpoint`, the state is kept in that file, and a run that finds the file goes on from it.
+    With `checkpoint`, the state is kept in that file, and a run that finds the file goes on from it. `epochs` bounds
+    the training in place of the setting.
     """
     from rlea.embed.checkpoint import load_checkpoint, save_checkpoint
     from rlea.embed.negatives import Sampler, nearest_neighbours
 
     settings = settings or AlignESettings()
+    if epochs is not None:
+        settings = replace(settings, max_epochs=epochs, epochs_without_valid=epochs)
     _require_data(pair)
     device = _choose_device(device)
     triples = join_triples(pair, swap=True)
@@ -284,7 +286,9 @@ def _start(
     return WrittenOutTrainer(saved, settings) if device == "cpu" else TorchTrainer(saved, settings, device)
 
 
-def _choose_device(device: Device) -> Literal["cpu", "cuda"]:
+def _choose_device(device: str) -> Literal["cpu", "cuda"]:
+    if device not in ("auto", "cpu", "cuda"):
+        raise InputError(f"unknown device {device!r}", remedy="use auto, cpu or cuda")
     if device == "cpu":
         return "cpu"
     import torch

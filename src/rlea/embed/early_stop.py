@@ -16,24 +16,24 @@ _BLOCK = 512  # validation sources ranked at a time
 class EarlyStop:
     """The validation scores so far, as much of them as the decision needs."""
 
-    patience: int  # stop after so many evaluations in a row that did not rise above the one before
+    patience: int  # stop after so many evaluations in a row without a new best one
     best_score: float = -1.0
     best_epoch: int = 0
     last_score: float = -1.0
-    num_without_rise: int = 0
+    num_without_best: int = 0
 
     def record(self, epoch: int, score: float) -> bool:
         """Take in the score of an epoch; whether it is the best so far."""
-        self.num_without_rise = 0 if score > self.last_score else self.num_without_rise + 1
         self.last_score = score
         if score > self.best_score:
-            self.best_score, self.best_epoch = score, epoch
+            self.best_score, self.best_epoch, self.num_without_best = score, epoch, 0
             return True
+        self.num_without_best += 1
         return False
 
     @property
     def should_stop(self) -> bool:
-        return self.num_without_rise >= self.patience
+        return self.num_without_best >= self.patience
 
 
 def validation_pool(num_target_entities: int, seeds: Links) -> Ids:

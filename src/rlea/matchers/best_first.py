@@ -2,15 +2,15 @@
 
 Key of a pair (s, t), higher is earlier:
 
-    CSLS(s, t) + evidence_weight * sqrt(evidence(s, t)) - degree_penalty * |log degree(s) - log degree(t)|
+    CSLS(s, t) + evidence_weight * sqrt(evidence(s, t))
 
 evidence(s, t) sums, over every pair of neighbours (n, m) that is already matched (the seeds to begin with) and over
 the relations that lead to them, how far the two relations correspond among the matches so far, times how identifying
 the less identifying of the two is. An accepted pair raises the keys of its neighbours' pairs, and brings pairs into
 the game that similarity alone did not propose. Nothing is learned; the order does the work.
 
-Further passes reconsider: they start again from the seeds, with the surest matches of the pass before as evidence at
-reduced weight until their entities are decided anew.
+Further passes reconsider: they start again from the seeds, with the matches of the pass before as evidence at reduced
+weight until their entities are decided anew.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from rlea.candidates import Candidates, prepare
 from rlea.graph import Ids, KnowledgeGraph, Links
-from rlea.matchers.pair_heap import find, grow, make_table, push, sink
+from rlea.matchers.pair_heap import find, grow, is_earlier, make_table, push, sink
 from rlea.matching import Matching, Task
 from rlea.neighbourhood import Neighbourhood
 
@@ -37,16 +37,13 @@ TYPICAL_SPREAD = 0.1  # of CSLS over cosines; other measures are brought to it, 
 class BestFirstSettings:
     """Weights of the key and rules of the game, chosen on validation links (docs/best-first.md)."""
 
-    evidence_weight: float = 2.0  # lambda of the formula
-    creation: float = 0.05  # a match brings a new pair into the game when this step alone gives it so much evidence
-    floor: float = 0.001  # weaker steps come from hubs, cost most of the time and change nothing
+    evidence_weight: float = 3.0  # lambda of the formula; 2 to 4 are alike
+    creation: float = 0.03  # a match brings a new pair into the game when this step alone gives it so much evidence
+    floor: float = 0.005  # weaker steps come from hubs, cost a third of the time and change nothing
     smoothing: float = 1.0  # pseudo-count against relations seen only once or twice
-    degree_penalty: float = 0.1  # counterparts tend to have like degrees
-    passes: int = 2  # the first and one reconsideration
-    kept: float = 0.75  # share of the matches, surest first, that speak for the next pass
-    kept_weight: float = 0.5  # with this weight, as some of them are wrong
+    passes: int = 2  # the first and one reconsideration; a third adds nothing
+    kept_weight: float = 0.5  # of the matches of the pass before, as some of them are wrong
     temperature: float = 0.3  # of the confidence, in units of the key
-    corr: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,23 +59,22 @@ class Play:
 def match(task: Task, settings: BestFirstSettings | None = None) -> Matching:
     """One-to-one links, best first."""
     settings = settings or BestFirstSettings()
-    game = _set_up(task, settings)
+    game = _set_up(task)
     play = _play(game, task.seeds, Links.empty(), None, settings, task.seed)
     for _ in range(1, settings.passes):
-        count = int(settings.kept * len(play.source_ids))
-        earlier = Links.of(play.source_ids[:count], play.target_ids[:count])
+        earlier = Links.of(play.source_ids, play.target_ids)
         play = _play(game, task.seeds, earlier, play.correspondence, settings, task.seed)
     return Matching.of(play.source_ids, play.target_ids, play.confidences)
 
 
 # What stays the same over all passes, for compiled code; a named tuple of arrays, as compiled classes cannot be cached.
-Side = namedtuple("Side", "starts relations neighbours functionality logs means is_open")
+Side = namedtuple("Side", "starts relations neighbours functionality means is_open")
 Vectors = namedtuple("Vectors", "kind scale source target s_starts s_columns s_values t_starts t_columns t_values")
-Game = namedtuple("Game", "source target vectors pair_source pair_target pair_base")
-Rules = namedtuple("Rules", "weight creation floor smoothing kept_weight temperature degree_penalty corr seed")
+Game = namedtuple("Game", "source target vectors pair_source pair_target pair_base list_starts list_ends")
+Rules = namedtuple("Rules", "weight creation floor smoothing kept_weight temperature seed")
 
 
-def _set_up(task: Task, settings: BestFirstSettings) -> Any:
+def _set_up(task: Task) -> Any:
     candidates = task.candidates
     row_means, column_means = candidates.csls_means()
     source = _side(task.source, candidates.source_ids, row_means)
@@ -89,9 +85,13 @@ def _set_up(task: Task, settings: BestFirstSettings) -> Any:
     if candidates.embeddings.measure != "cosine" and len(csls):
         scale = TYPICAL_SPREAD / max(float(csls.std()), 1e-9)
     pair_source, pair_target = candidates.source_ids[pairs.rows], candidates.target_ids[pairs.columns]
-    unlike = np.abs(source.logs[pair_source] - target.logs[pair_target])
-    base = (scale * csls - settings.degree_penalty * unlike).astype(np.float32)
-    return Game(source, target, _vectors(candidates, scale), pair_source, pair_target, base)
+    base = (scale * csls).astype(np.float32)
+    _sort_rows(pairs.row_starts, pair_source, pair_target, base, np.uint64(task.seed))
+    list_starts = np.zeros(task.source.num_entities, np.int64)
+    list_ends = np.zeros(task.source.num_entities, np.int64)
+    list_starts[candidates.source_ids], list_ends[candidates.source_ids] = pairs.row_starts[:-1], pairs.row_starts[1:]
+    vectors = _vectors(candidates, scale)
+    return Game(source, target, vectors, pair_source, pair_target, base, list_starts, list_ends)
 
 
 def _side(graph: KnowledgeGraph, pool: Ids, means: NDArray[np.float32]) -> Any:
@@ -100,10 +100,7 @@ def _side(graph: KnowledgeGraph, pool: Ids, means: NDArray[np.float32]) -> Any:
     all_means[pool] = means
     is_open = np.zeros(graph.num_entities, np.bool_)
     is_open[pool] = True
-    logs = np.log1p(around.degrees).astype(np.float32)
-    return Side(
-        around.starts, around.relation_ids, around.neighbour_ids, around.functionality, logs, all_means, is_open
-    )
+    return Side(around.starts, around.relation_ids, around.neighbour_ids, around.functionality, all_means, is_open)
 
 
 def _vectors(candidates: Candidates, scale: float) -> Any:
@@ -137,19 +134,12 @@ def _play(
         shape = (len(game.source.functionality), len(game.target.functionality))
         correspondence = np.zeros(shape, np.float32)
     rules = Rules(
-        *(
-            np.float32(value)
-            for value in (
-                settings.evidence_weight,
-                settings.creation,
-                settings.floor,
-                settings.smoothing,
-                settings.kept_weight,
-                settings.temperature,
-                settings.degree_penalty,
-            )
-        ),
-        settings.corr,
+        np.float32(settings.evidence_weight),
+        np.float32(settings.creation),
+        np.float32(settings.floor),
+        np.float32(settings.smoothing),
+        np.float32(settings.kept_weight),
+        np.float32(settings.temperature),
         np.uint64(seed),
     )
     known = (seeds.source_ids, seeds.target_ids, earlier.source_ids, earlier.target_ids)
@@ -166,8 +156,11 @@ def _run(game, seed_source, seed_target, earlier_source, earlier_target, corresp
     pair_source, pair_target = grow(game.pair_source, room), grow(game.pair_target, room)
     pair_base, pair_evidence = grow(game.pair_base, room), np.zeros(room, np.float32)
     table = make_table(pair_source, pair_target, num_pairs)
-    heap_keys, heap_pairs = np.empty(2 * room, np.float32), np.empty(2 * room, np.int32)
+    heap_keys, heap_pairs = np.empty(room, np.float32), np.empty(room, np.int32)
     heap_size = -1  # no heap yet: while the seeds are spread, no key is final
+    # Of pairs without evidence only the best of every source waits in the heap; `front` is its place in the source's
+    # list. Most pairs die with one of their entities and are never looked at.
+    front = game.list_starts.copy()
 
     counterpart = np.full(len(open_source), -1, np.int32)
     counterpart_back = np.full(len(open_target), -1, np.int32)
@@ -202,12 +195,14 @@ def _run(game, seed_source, seed_target, earlier_source, earlier_target, corresp
             cursor += 1
         else:
             if heap_size < 0:
-                heap_size = num_pairs
+                heap_size = 0
                 if num_pairs > len(heap_keys):
                     heap_keys, heap_pairs = np.empty(2 * num_pairs, np.float32), np.empty(2 * num_pairs, np.int32)
                 for pair in range(num_pairs):
-                    heap_keys[pair] = _key(pair_base[pair], pair_evidence[pair], rules.weight)
-                    heap_pairs[pair] = pair
+                    if pair_evidence[pair] > 0 or front[pair_source[pair]] == pair:
+                        heap_keys[heap_size] = _key(pair_base[pair], pair_evidence[pair], rules.weight)
+                        heap_pairs[heap_size] = pair
+                        heap_size += 1
                 for place in range(heap_size // 2 - 1, -1, -1):
                     sink(heap_keys, heap_pairs, heap_size, place, pair_source, pair_target, rules.seed)
             if heap_size == 0:
@@ -218,7 +213,17 @@ def _run(game, seed_source, seed_target, earlier_source, earlier_target, corresp
             if heap_size > 0:
                 sink(heap_keys, heap_pairs, heap_size, 0, pair_source, pair_target, rules.seed)
             s, t = pair_source[pair], pair_target[pair]
-            if not (open_source[s] and open_target[t]):
+            if not open_source[s]:
+                continue
+            if not open_target[t]:
+                if front[s] == pair:  # the next of the source's list whose target is open takes its place
+                    while front[s] < game.list_ends[s] and not open_target[pair_target[front[s]]]:
+                        front[s] += 1
+                    if front[s] < game.list_ends[s]:
+                        pair = front[s]
+                        key = _key(pair_base[pair], pair_evidence[pair], rules.weight)
+                        push(heap_keys, heap_pairs, heap_size, key, pair, pair_source, pair_target, rules.seed)
+                        heap_size += 1
                 continue
             key = _key(pair_base[pair], pair_evidence[pair], rules.weight)
             if popped > key:  # evidence was withdrawn meanwhile: it queues again at its present key
@@ -275,7 +280,7 @@ def _run(game, seed_source, seed_target, earlier_source, earlier_target, corresp
                                     pair = num_pairs
                                     num_pairs += 1
                                     pair_source[pair], pair_target[pair] = n, m
-                                    pair_base[pair] = _base(game, n, m, rules)
+                                    pair_base[pair] = _base(game, n, m)
                                     pair_evidence[pair] = 0.0
                                     table[place] = pair
                                     if 2 * num_pairs > len(table):
@@ -315,8 +320,27 @@ def _run(game, seed_source, seed_target, earlier_source, earlier_target, corresp
     if not frozen:
         for o in range(correspondence.shape[0]):
             for p in range(correspondence.shape[1]):
-                correspondence[o, p] = _correspondence(statistics, o, p, rules.smoothing, rules.corr)
+                correspondence[o, p] = _correspondence(statistics, o, p, rules.smoothing)
     return found_source[:num_found], found_target[:num_found], confidences, correspondence
+
+
+@numba.njit(cache=True)
+def _sort_rows(row_starts, pair_source, pair_target, base, seed):  # type: ignore[no-untyped-def]
+    """Sort the pairs of every source, best base first, equals in the order in which the heap would take them."""
+    for row in range(len(row_starts) - 1):
+        low, high = row_starts[row], row_starts[row + 1]
+        order = np.argsort(-base[low:high], kind="mergesort")
+        pair_target[low:high] = pair_target[low:high][order]
+        base[low:high] = base[low:high][order]
+        for i in range(low + 1, high):
+            j = i
+            while (
+                j > low
+                and base[j] == base[j - 1]
+                and is_earlier(base[j], j, base[j], j - 1, pair_source, pair_target, seed)
+            ):
+                pair_target[j], pair_target[j - 1] = pair_target[j - 1], pair_target[j]
+                j -= 1
 
 
 @numba.njit(cache=True)
@@ -326,11 +350,11 @@ def _key(base, evidence, weight):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
-def _base(game, s, t, rules):  # type: ignore[no-untyped-def]
+def _base(game, s, t):  # type: ignore[no-untyped-def]
     """The part of the key that no match changes, for a pair that is not among the candidates."""
     source, target = game.source, game.target
     csls = 2 * _similarity(game.vectors, s, t) - source.means[s] - target.means[t]
-    return game.vectors.scale * csls - rules.degree_penalty * abs(source.logs[s] - target.logs[t])
+    return game.vectors.scale * csls
 
 
 @numba.njit(cache=True)
@@ -372,24 +396,18 @@ def _step(game, o, p, statistics, frozen, rules):  # type: ignore[no-untyped-def
     if not frozen:
         if like == 0:
             return np.float32(0.0)
-        like = _correspondence(statistics, o, p, rules.smoothing, rules.corr)
+        like = _correspondence(statistics, o, p, rules.smoothing)
     return like * min(game.source.functionality[o], game.target.functionality[p])
 
 
 @numba.njit(cache=True)
-def _correspondence(statistics, o, p, smoothing, kind):  # type: ignore[no-untyped-def]
-    """How far relations o and p say the same: of the edges between matched entities that either has, both have."""
+def _correspondence(statistics, o, p, smoothing):  # type: ignore[no-untyped-def]
+    """How far relations o and p say the same: edges between matched entities that both have, over those each has."""
     counts, source_totals, target_totals = statistics
     both = counts[o, p]
     if both == 0:
         return np.float32(0.0)
-    if kind == 0:
-        return both / (max(source_totals[o], target_totals[p]) + smoothing)
-    if kind == 2:
-        return both / (np.sqrt(source_totals[o] * target_totals[p]) + smoothing)
-    if kind == 3:
-        return both / (source_totals[o] + target_totals[p] - both + smoothing)
-    return both * both / ((source_totals[o] + smoothing) * (target_totals[p] + smoothing))
+    return both / (np.sqrt(source_totals[o] * target_totals[p]) + smoothing)
 
 
 @numba.njit(cache=True)

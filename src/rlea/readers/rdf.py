@@ -14,6 +14,7 @@ from rlea.errors import InputError
 from rlea.graph import KnowledgeGraph
 from rlea.iri import PREFIX, from_iri
 from rlea.readers.literals import normalised
+from rlea.readers.ntriples import RDF_TYPE, RDFS_RESOURCE, read_statements
 from rlea.readers.text import (
     GZIP_MAGIC,
     SAVE_AS_UTF8,
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
     from xml.parsers.expat import ExpatError
 
     import polars as pl
-
-RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
-RDFS_RESOURCE = "http://www.w3.org/2000/01/rdf-schema#Resource"
 
 # Extension -> the name of the format in pyoxigraph.
 RDF_FORMATS = {
@@ -69,10 +67,58 @@ def read_rdf(path: str | Path) -> KnowledgeGraph:
     IRIs are taken as they are, as real dumps hold characters that IRIs may not have; other errors of syntax are
     InputErrors with the line.
     """
+    path = Path(path)
+    graph = _read_by_columns(path)
+    return _read_by_statements(path) if graph is None else graph
+
+
+def _read_by_columns(path: Path) -> KnowledgeGraph | None:
+    """What `_read_by_statements` gives, in a fraction of its time, for N-Triples and N-Quads of the usual forms."""
+    import polars as pl
+
+    format_name = rdf_format(path)
+    if format_name not in ("N_TRIPLES", "N_QUADS"):
+        return None
+    check_file(path)
+    try:
+        with _open(path) as stream:
+            found = read_statements(stream, may_have_graphs=format_name == "N_QUADS")
+    except (OSError, EOFError, zlib.error):
+        return None  # the other way meets the same failure and says what it is
+    if found is None:
+        return None
+    if found.triples.is_empty() and found.literals.is_empty() and found.types.is_empty() and found.declared.is_empty():
+        raise _no_triples(path)
+    triples, types = found.triples, found.types
+    nodes = _coded_identifiers([triples["head"], triples["tail"], found.literals["entity"], types["entity"]])
+    terms = _coded_identifiers([triples["relation"], found.literals["attribute"]])
+    classes, declared = _coded_identifiers([types["class"], found.declared])
+    described = pl.DataFrame(
+        {
+            "entity": nodes[2],
+            "attribute": terms[1],
+            "value": found.literals["value"],
+            "datatype": _identifiers(found.literals["datatype"].cast(pl.String)),
+            "language": found.literals["language"].cast(pl.String),
+        }
+    )
+    typed = pl.select(
+        entity=nodes[3],
+        attribute=pl.lit(RDF_TYPE, dtype=terms[1].dtype),
+        value=classes.cast(pl.String),
+        datatype=pl.lit(RDFS_RESOURCE),
+        language=pl.lit(""),
+    )
+    triples = pl.DataFrame({"head": nodes[0], "relation": terms[0], "tail": nodes[1]})
+    literals = normalised(pl.concat([described, typed]))
+    del found, types, nodes, terms, classes, described, typed
+    return KnowledgeGraph.build(triples, literals, entities=declared.cast(pl.String))
+
+
+def _read_by_statements(path: Path) -> KnowledgeGraph:
     import polars as pl
     from pyoxigraph import Literal, NamedNode, Triple
 
-    path = Path(path)
     blank = _BlankLabels(path)
     heads: list[str] = []
     relations: list[str] = []
@@ -120,17 +166,25 @@ def read_rdf(path: str | Path) -> KnowledgeGraph:
             languages.append("")
             datatypes.append(RDFS_RESOURCE)
     if not (heads or entities or declared):
-        raise InputError("holds no triples", path=path, remedy="check that this is the right file")
+        raise _no_triples(path)
 
-    triples = {"head": _identifiers(heads), "relation": _identifiers(relations), "tail": _identifiers(tails)}
+    triples = {
+        "head": _identifiers(pl.Series(heads, dtype=pl.String)),
+        "relation": _identifiers(pl.Series(relations, dtype=pl.String)),
+        "tail": _identifiers(pl.Series(tails, dtype=pl.String)),
+    }
     literals = {
-        "entity": _identifiers(entities),
-        "attribute": _identifiers(attributes),
+        "entity": _identifiers(pl.Series(entities, dtype=pl.String)),
+        "attribute": _identifiers(pl.Series(attributes, dtype=pl.String)),
         "value": pl.Series(values, dtype=pl.String),
-        "datatype": _identifiers(datatypes),
+        "datatype": _identifiers(pl.Series(datatypes, dtype=pl.String)),
         "language": pl.Series(languages, dtype=pl.String),
     }
     return KnowledgeGraph.build(pl.DataFrame(triples), normalised(pl.DataFrame(literals)), entities=declared)
+
+
+def _no_triples(path: Path) -> InputError:
+    return InputError("holds no triples", path=path, remedy="check that this is the right file")
 
 
 class _BlankLabels(dict[str, str]):
@@ -155,13 +209,22 @@ class _BlankLabels(dict[str, str]):
         return name
 
 
-def _identifiers(iris: list[str]) -> pl.Series:
+def _identifiers(iris: pl.Series) -> pl.Series:
     """A column of identifiers from a column of IRIs."""
+    ours = iris.filter(iris.str.starts_with(PREFIX)).unique().to_list()
+    return iris.replace({iri: from_iri(iri) for iri in ours}) if ours else iris
+
+
+def _coded_identifiers(iris: list[pl.Series]) -> list[pl.Series]:
+    """Columns of identifiers from columns of IRIs, all of one categorical type, the type kept."""
     import polars as pl
 
-    column = pl.Series(iris, dtype=pl.String)
-    ours = column.filter(column.str.starts_with(PREFIX)).unique().to_list()
-    return column.replace({iri: from_iri(iri) for iri in ours}) if ours else column
+    distinct = pl.concat([column.rename("iri") for column in iris]).unique().cast(pl.String)
+    ours = distinct.filter(distinct.str.starts_with(PREFIX)).to_list()
+    if not ours:
+        return iris
+    identifiers = {iri: from_iri(iri) for iri in ours}
+    return [column.cast(pl.String).replace(identifiers).cast(column.dtype) for column in iris]
 
 
 def rdf_format(path: Path) -> str:

@@ -1,0 +1,176 @@
+"""N-Triples and N-Quads by columns: whole blocks of lines at once, for graphs of millions of statements.
+
+One regular expression takes the lines apart. It knows only the forms that files are made of in practice; at the first
+line of another form, be it rare or wrong, the whole file is left to the parser in `rdf`, which knows the grammar and
+says what is wrong where. So nothing here reports an error, and every line taken here means the same there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import IO, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import polars as pl
+
+RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
+RDFS_RESOURCE = "http://www.w3.org/2000/01/rdf-schema#Resource"
+
+# Large enough that the work on a block outweighs the calls for it, small enough that a few blocks weigh nothing.
+_BLOCK_BYTES = 16_000_000
+
+# No alternative here begins like another, and none can end in two places: such a pattern needs no backtracking, which
+# makes it several times faster. For that the labels of blank nodes have no dots, and IRIs no "<" (which also keeps
+# out the triple terms `<<( ... )>>`). The carriage return is kept out because alone it ends a line for the parser.
+_SPACE = r"[ \t]*"
+_IRI = r"(?:[^<>\\\r]|\\[uU])*"
+_LABEL = r"_:[A-Za-z0-9_][A-Za-z0-9_-]*"
+_COMMENT = rf"{_SPACE}(?:#[^\r]*)?\r?$"
+_STATEMENT = (
+    rf"^{_SPACE}(?:<(?P<subject>{_IRI})>|(?P<subject_label>{_LABEL}))"
+    rf"{_SPACE}<(?P<predicate>{_IRI})>"
+    rf"{_SPACE}(?:<(?P<object>{_IRI})>|(?P<object_label>{_LABEL})|"
+    r'"(?P<value>(?:[^"\\\r]|\\[^\r])*)"'
+    rf"(?:\^\^<(?P<datatype>{_IRI})>|@(?P<language>[A-Za-z]+(?:-[A-Za-z0-9]+)*))?)"
+)
+_GRAPH = rf"(?:[ \t]+(?:<[^<>\\\r]*>|{_LABEL}))?"
+_TRIPLE_LINE = rf"{_STATEMENT}{_SPACE}\.{_COMMENT}"
+_QUAD_LINE = rf"{_STATEMENT}{_GRAPH}{_SPACE}\.{_COMMENT}"
+_NO_STATEMENT = rf"^{_COMMENT}"
+
+_ESCAPE = re.compile(
+    r"\\u(?P<high>[dD][89abAB][0-9A-Fa-f]{2})\\u(?P<low>[dD][c-fC-F][0-9A-Fa-f]{2})"
+    r"|\\u(?P<short>[0-9A-Fa-f]{4})|\\U(?P<long>[0-9A-Fa-f]{8})|\\(?P<char>[tbnrf\"'\\])|\\"
+)
+_CHARACTERS = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', "'": "'", "\\": "\\"}
+
+
+@dataclass(frozen=True, eq=False)
+class Statements:
+    """The statements of a file; IRIs as they stand there, without escapes, and blank nodes as `_:label`.
+
+    The columns head, tail, entity and class share one set of categories, so that equal codes mean equal strings; so
+    do relation and attribute.
+    """
+
+    triples: pl.DataFrame  # head, relation, tail: Categorical
+    literals: pl.DataFrame  # entity, attribute, datatype, language: Categorical; value: String
+    types: pl.DataFrame  # entity, class: Categorical, for `entity rdf:type class`
+    declared: pl.Series  # Categorical: x for `x rdf:type rdfs:Resource`
+
+
+class _OtherForm(Exception):  # noqa: N818
+    """A line is not of the forms known here."""
+
+
+def read_statements(stream: IO[bytes], *, may_have_graphs: bool) -> Statements | None:
+    """The statements of N-Triples, or of N-Quads without their graphs, or None if a line has a form not known here.
+
+    `stream` gives bytes without byte order mark. Statements with an empty IRI (`<>`) in one of the three places are
+    left out.
+    """
+    import polars as pl
+
+    parse = partial(
+        _parse_block,
+        pattern=_QUAD_LINE if may_have_graphs else _TRIPLE_LINE,
+        node=pl.Categorical(pl.Categories.random()),
+        term=pl.Categorical(pl.Categories.random()),
+    )
+    parts = [parse(b"")]  # so that a file without lines has columns too
+    with ThreadPoolExecutor(num_workers := pl.thread_pool_size()) as pool:
+        pending: deque[Future[Statements]] = deque()
+        try:
+            for block in _blocks(stream):
+                pending.append(pool.submit(parse, block))
+                # No more blocks in memory than there is work for.
+                if len(pending) > num_workers:
+                    parts.append(pending.popleft().result())
+            parts.extend(future.result() for future in pending)
+        except _OtherForm:
+            pool.shutdown(cancel_futures=True)
+            return None
+    return Statements(
+        triples=pl.concat([part.triples for part in parts]),
+        literals=pl.concat([part.literals for part in parts]),
+        types=pl.concat([part.types for part in parts]),
+        declared=pl.concat([part.declared for part in parts]),
+    )
+
+
+def _blocks(stream: IO[bytes]) -> Iterator[bytes]:
+    """The stream in pieces that end where a line ends."""
+    rest = b""
+    while piece := stream.read(_BLOCK_BYTES):
+        end = piece.rfind(b"\n")
+        if end < 0 and len(rest) > _BLOCK_BYTES:
+            raise _OtherForm
+        if end < 0:
+            rest += piece
+        else:
+            yield rest + piece[:end]
+            rest = piece[end + 1 :]
+    if rest:
+        yield rest
+
+
+def _parse_block(block: bytes, *, pattern: str, node: pl.DataType, term: pl.DataType) -> Statements:
+    import polars as pl
+
+    try:
+        text = pl.Series("line", [block], dtype=pl.Binary).cast(pl.String)
+    except pl.exceptions.ComputeError as error:  # not UTF-8
+        raise _OtherForm from error
+    lines = text.str.split("\n").explode()
+    fields = lines.str.extract_groups(pattern).struct.unnest()
+    others = lines.filter(fields["predicate"].is_null())
+    if not others.str.contains(_NO_STATEMENT).all():
+        raise _OtherForm
+    del text, lines, others
+
+    fields = fields.with_columns(
+        _unescaped(fields[name]) for name in ("subject", "predicate", "object", "value", "datatype")
+    )
+    fields = fields.with_columns(
+        pl.coalesce("subject", "subject_label").alias("subject"), pl.coalesce("object", "object_label").alias("object")
+    ).filter(pl.col("subject") != "", pl.col("predicate") != "", (pl.col("object") != "").fill_null(True))
+    is_type = pl.col("predicate") == RDF_TYPE
+    is_declaration = pl.col("object") == RDFS_RESOURCE
+    entity, relation = pl.col("subject").cast(node), pl.col("predicate").cast(term)
+    tail = pl.col("object").cast(node)
+    links = fields.filter(pl.col("object").is_not_null())
+    types = links.filter(is_type)
+    return Statements(
+        triples=links.filter(~is_type).select(head=entity, relation=relation, tail=tail),
+        literals=fields.filter(pl.col("value").is_not_null()).select(
+            pl.col("datatype", "language").fill_null("").cast(term), "value", entity=entity, attribute=relation
+        ),
+        types=types.filter(~is_declaration).select(entity=entity, **{"class": tail}),
+        declared=types.filter(is_declaration).select(entity).to_series(),
+    )
+
+
+def _unescaped(column: pl.Series) -> pl.Series:
+    import polars as pl
+
+    rows = column.str.contains("\\", literal=True).arg_true()
+    if not len(rows):
+        return column
+    texts = [_ESCAPE.sub(_decode, text) for text in column.gather(rows).to_list()]
+    return column.scatter(rows, pl.Series(texts, dtype=pl.String))
+
+
+def _decode(match: re.Match[str]) -> str:
+    if match["char"]:
+        return _CHARACTERS[match["char"]]
+    if match["high"]:
+        return bytes.fromhex(match["high"] + match["low"]).decode("utf-16-be")
+    number = int(match["short"] or match["long"] or "110000", 16)
+    if 0xD800 <= number < 0xE000 or number > 0x10FFFF:
+        raise _OtherForm
+    return chr(number)
