@@ -22,7 +22,7 @@ def test_demo_finds_links_and_leaves_everything(run_cli, tmp_path):
     rows = {row["matcher"]: row for row in json.loads(done.out)["rows"]}
     assert rows["best-first"]["f1"] > rows["hungarian"]["f1"] > rows["nearest"]["f1"]
     assert rows["best-first"]["f1"] > 0.75
-    assert {path.name for path in (tmp_path / "out").iterdir()} == OUTPUTS
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {*OUTPUTS, "bench.json"}
     page = (tmp_path / "out" / "report.html").read_text()
     assert "<script" not in page
     assert "http" not in page.split("</style>")[0]

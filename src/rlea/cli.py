@@ -80,6 +80,7 @@ def demo(
             )
         )
         written = pipeline.write(output, results[-1])
+        pipeline.write_bench(output / "bench.json", results)
     if json_:
         print_json({"rows": [result.summary() for result in results], "output": [str(path) for path in written]})
         return

@@ -1,0 +1,100 @@
+"""Write the tables of the README from the files in `results/`.
+
+python scripts/readme_tables.py           # rewrites README.md
+python scripts/readme_tables.py --check   # exit code 1 if README.md is not what results/ says
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PAIRS = ("EN_FR", "EN_DE", "D_W", "D_Y")
+
+
+def load(name: str) -> dict:
+    return json.loads((ROOT / "results" / name).read_text(encoding="utf-8"))
+
+
+def share(value: float) -> str:
+    return f"{value:.3f}".removeprefix("0")
+
+
+def demo_table() -> str:
+    record = load("demo.json")
+    lines = ["| matcher | precision | recall | F1 | seconds |", "|---|---|---|---|---|"]
+    lines += [
+        f"| {row['matcher']} | {share(row['precision'])} | {share(row['recall'])} | {share(row['f1'])} "
+        f"| {row['seconds']:.2f} |"
+        for row in record["rows"]
+    ]
+    return "\n".join(lines)
+
+
+def results_table() -> str:
+    lines = [
+        "Hits@1 on OpenEA 15K V1 (fold 1, 10,500 test pairs, pool of test targets):",
+        "",
+        "| | uses | " + " | ".join(name.replace("_", "-") for name in PAIRS) + " |",
+        "|---|---|" + "---|" * len(PAIRS),
+    ]
+    for embedding, uses, title in (("aligne", "structure", "AlignE"), ("names", "structure and names", "names")):
+        records = {
+            name: {row["matcher"]: row for row in load(f"bench_{name}_{embedding}.json")["rows"]}
+            for name in PAIRS
+            if (ROOT / "results" / f"bench_{name}_{embedding}.json").exists()
+        }
+        for matcher in ("nearest", "hungarian", "best-first"):
+            cells = [share(records[name][matcher]["hits@1"]) if name in records else "-" for name in PAIRS]
+            seen = "names" if embedding == "names" and matcher != "best-first" else uses
+            strong = "**" if matcher == "best-first" else ""
+            lines.append(
+                f"| {strong}rlea: {title} + {matcher}{strong} | {seen} | "
+                + " | ".join(f"{strong}{cell}{strong}" for cell in cells)
+                + " |"
+            )
+    with (ROOT / "results" / "published.csv").open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            measure = "" if row["measure"] == "Hits@1" else f" ({row['measure']})"
+            cells = " | ".join(row[name] for name in PAIRS)
+            lines.append(f"| {row['system']}, published{measure} | {row['uses']} | {cells} |")
+    records = [load(f"embed_{name}_aligne.json") for name in PAIRS]
+    trained = ", ".join(
+        f"{record['result']['seconds']:.0f} s for {record['result']['pair'].replace('_', '-')}" for record in records
+    )
+    best = [load(f"bench_{name}_aligne.json") for name in PAIRS]
+    decided = [row["seconds"] for record in best for row in record["rows"] if row["matcher"] == "best-first"]
+    machine = records[0]["machine"]
+    lines += [
+        "",
+        f"Measured on {machine['cores']} cores. Training AlignE took {trained}; matching best-first took "
+        f"{min(decided):.1f} to {max(decided):.1f} s. The settings of best-first matching were chosen on validation "
+        "links; one fold, one seed. D-W has Wikidata numbers for names, so nothing can be read from them there.",
+    ]
+    return "\n".join(lines)
+
+
+def filled(text: str) -> str:
+    for name, table in (("demo", demo_table()), ("results", results_table())):
+        pattern = rf"(<!-- {name}:begin -->\n).*?(<!-- {name}:end -->)"
+        text, count = re.subn(pattern, lambda part, table=table: f"{part[1]}{table}\n{part[2]}", text, flags=re.S)
+        if count != 1:
+            sys.exit(f"README.md has no place for the table {name!r}")
+    return text
+
+
+def main() -> None:
+    path = ROOT / "README.md"
+    old = path.read_text(encoding="utf-8")
+    new = filled(old)
+    if "--check" in sys.argv[1:]:
+        sys.exit(old != new)
+    path.write_text(new, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+"""The README and the docs do what they say: examples run, tables are those of the recorded results."""
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rlea.demo import demo_folder
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def blocks(language):
+    for page in PAGES:
+        for number, block in enumerate(re.findall(rf"```{language}\n(.*?)```", page.read_text(), flags=re.S)):
+            yield pytest.param(block, id=f"{page.name}-{number}")
+
+
+@pytest.fixture
+def desk(tmp_path, monkeypatch, run_cli):
+    """A folder with the files that the examples speak of, made from the demo pair."""
+    demo = demo_folder()
+    shutil.copytree(demo, tmp_path / "D_W_15K_V1", ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    shutil.copy(demo / "source.nt.gz", tmp_path / "people.nt.gz")
+    run_cli("convert", demo / "target.nt.gz", tmp_path / "staff.ttl")
+    run_cli("convert", demo, tmp_path / "tables", "--to", "tsv")
+    (tmp_path / "tables" / "source").rename(tmp_path / "customers")
+    (tmp_path / "tables" / "target").rename(tmp_path / "clients")
+    shutil.copy(demo / "seeds.tsv", tmp_path / "known.tsv")
+    (tmp_path / "known.csv").write_text((demo / "seeds.tsv").read_text().replace("\t", ","))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("block", list(blocks("python")))
+def test_python_examples_run(block, desk):
+    names: dict = {}
+    exec(compile(block, "example", "exec"), names)
+    made = [value for name, value in names.items() if not name.startswith("__")]
+    assert made
+    if "first_come" in names:
+        import numpy as np
+
+        import rlea
+        from rlea.pipeline import choose_pool, make_task
+
+        pair = rlea.read(desk / "D_W_15K_V1")
+        _, source_ids, target_ids = choose_pool(pair, "test")
+        vectors = rlea.embed_entities(pair, "names")
+        found = names["first_come"](make_task(pair, rlea.find_candidates(vectors, source_ids, target_ids, 5), 0))
+        assert found.is_one_to_one
+        gold = dict(zip(pair.test.source_ids, pair.test.target_ids, strict=True))
+        assert np.mean([gold[s] == t for s, t in zip(found.source_ids, found.target_ids, strict=True)]) > 0.3
+
+
+@pytest.mark.parametrize("block", list(blocks("sh")))
+def test_shell_examples_run(block, desk, run_cli):
+    commands = [shlex.split(line, comments=True) for line in block.splitlines() if line.strip()]
+    assert commands
+    for number, command in enumerate(commands):
+        if command[0] == "rlea":
+            command = [f"out{number}" if word == "out" else word for word in command]
+            done = run_cli(*command[1:])
+            assert done.code == 0, (command, done.err)
+        else:
+            assert command[0] in ("make", "python"), command
+            if command[0] == "make":
+                assert re.search(rf"^{command[1]}:", (ROOT / "Makefile").read_text(), flags=re.M)
+            else:
+                assert (ROOT / command[1]).exists()
+
+
+def test_tables_are_those_of_the_results():
+    script = ROOT / "scripts" / "readme_tables.py"
+    done = subprocess.run([sys.executable, str(script), "--check"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, "run python scripts/readme_tables.py"
+
+
+def test_links_between_pages_lead_somewhere():
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
+            assert (page.parent / target).exists(), (page.name, target)
+
+
+def test_recorded_results_are_repeatable():
+    """Every record names its command, commit, data and machine, and no path of the machine it was made on."""
+    import json
+
+    records = sorted((ROOT / "results").glob("*.json"))
+    assert records
+    for path in records:
+        record = json.loads(path.read_text())
+        assert record["command"], path.name
+        assert re.fullmatch(r"[0-9a-f]{12}", record["commit"]), (path.name, record["commit"])
+        assert record.get("fingerprint") or record.get("fingerprints"), path.name
+        assert record["machine"]["cores"] >= 1
+        assert not re.search(r"(?<![\w.])/(home|root|tmp|work|opt|Users)/", path.read_text()), path.name
