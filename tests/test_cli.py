@@ -1,7 +1,6 @@
 """The command line as people and machines use it, on the pair that comes with the package."""
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -225,13 +224,13 @@ def test_help_of_every_command_has_an_example(run_cli):
 
 
 def test_progress_in_a_log_is_a_line_now_and_then(capsys, monkeypatch):
-    from rlea import cli
+    from rlea import screen
 
-    monkeypatch.setattr(cli, "err", cli.Console(stderr=True))
-    report = cli.progress_lines(every=0.0)
+    monkeypatch.setattr(screen, "err", screen.Console(stderr=True))
+    report = screen.progress_lines(every=0.0)
     report("aligne", 250, 1000, "loss 0.7")
     assert "aligne: 25 % after 0 s loss 0.7" in capsys.readouterr().err
-    seldom = cli.progress_lines(every=60.0)
+    seldom = screen.progress_lines(every=60.0)
     seldom("aligne", 1, 2)
     assert capsys.readouterr().err == ""
 
@@ -239,15 +238,15 @@ def test_progress_in_a_log_is_a_line_now_and_then(capsys, monkeypatch):
 def test_progress_bars_on_a_terminal(monkeypatch):
     import io
 
-    from rlea import cli
+    from rlea import screen
 
-    screen = io.StringIO()
-    monkeypatch.setattr(cli, "err", cli.Console(file=screen, force_terminal=True, width=100))
-    with cli.progress_bars(quiet=False) as report:
+    printed = io.StringIO()
+    monkeypatch.setattr(screen, "err", screen.Console(file=printed, force_terminal=True, width=100))
+    with screen.progress_bars(quiet=False) as report:
         report("candidates", 1, 4, "words")
         report("candidates", 2, 4, "words")
-    assert "candidates" in screen.getvalue()
-    assert "50 %" in screen.getvalue()
-    with cli.progress_bars(quiet=True) as report:
+    assert "candidates" in printed.getvalue()
+    assert "50 %" in printed.getvalue()
+    with screen.progress_bars(quiet=True) as report:
         report("match", 1, 4)
-    assert "match" not in screen.getvalue()
+    assert "match" not in printed.getvalue()

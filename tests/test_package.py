@@ -24,6 +24,7 @@ LAYERS = [
     ["synthetic"],
     ["report"],
     ["pipeline"],
+    ["commands", "screen"],
     ["cli"],
 ]
 

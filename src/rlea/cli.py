@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import os
-import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-if TYPE_CHECKING:
-    from rlea.graph import GraphPair
-    from rlea.pipeline import Result
-    from rlea.progress import Progress as Report
+from rlea.screen import (
+    bench_table,
+    describe,
+    err,
+    fact_table,
+    link_table,
+    out,
+    print_json,
+    progress_bars,
+    result_table,
+    show_notes,
+)
 
 # Worker threads that wait must sleep: by default they spin, and on a busy machine take the time of those that work.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
@@ -35,9 +36,6 @@ app = typer.Typer(
     epilog="Examples:  [cyan]rlea align source.nt target.nt.gz --seeds links.tsv --output out[/cyan]   "
     "[cyan]rlea bench D_W_15K_V1 --embedding aligne --matchers all[/cyan]",
 )
-out = Console()
-err = Console(stderr=True)
-
 ALIGN, STUDY, FILES = "Align", "Compare and measure", "Files"
 
 Seed = Annotated[int, typer.Option(help="Of every random number; the same seed gives the same bytes.")]
@@ -66,7 +64,7 @@ def demo(
 
     Example:  rlea demo
     """
-    from rlea import pipeline
+    from rlea import commands, pipeline
     from rlea.demo import demo_folder
 
     with progress_bars(quiet or json_) as report:
@@ -80,7 +78,7 @@ def demo(
             )
         )
         written = pipeline.write(output, results[-1])
-        pipeline.write_bench(output / "bench.json", results)
+        commands.write_bench(output / "bench.json", results)
     if json_:
         print_json({"rows": [result.summary() for result in results], "output": [str(path) for path in written]})
         return
@@ -135,6 +133,8 @@ def align(
         result = pipeline.align(pair, settings, progress=report, device=device, checkpoint=checkpoint)
         result.seconds.update({"read": clock.seconds["read"]})
         written = [] if output is None else pipeline.write(output, result)
+        if checkpoint is not None:
+            checkpoint.unlink(missing_ok=True)
     if json_:
         print_json(result.summary())
         return
@@ -168,7 +168,7 @@ def bench(
 
     Example:  rlea bench D_W_15K_V1 --embedding vectors.safetensors --matchers nearest,hungarian,best-first
     """
-    from rlea import pipeline
+    from rlea import commands, pipeline
     from rlea.errors import InputError
     from rlea.matchers import MATCHERS
 
@@ -183,9 +183,9 @@ def bench(
             raise InputError("bench needs test links to score matchers with", path=pair_folder, remedy="add test.tsv")
         results = list(pipeline.bench(pair, names, settings, progress=report, device=device))
         if output is not None:
-            pipeline.write_bench(output, results)
+            commands.write_bench(output, results)
     if json_:
-        print_json(pipeline.bench_summary(results))
+        print_json(commands.bench_summary(results))
         return
     out.print(f"[bold]{escape(describe(pair))}[/bold]")
     show_notes(pair, quiet)
@@ -208,10 +208,10 @@ def embed(
 
     Example:  rlea embed D_W_15K_V1 --model aligne --output d_w.safetensors
     """
-    from rlea import pipeline
+    from rlea import commands
 
     with progress_bars(quiet or json_) as report:
-        summary = pipeline.embed_to_file(
+        summary = commands.embed_to_file(
             pair_folder, model, output, fold=fold, seed=seed, device=device, epochs=epochs, progress=report
         )
     if json_:
@@ -231,9 +231,9 @@ def evaluate(
 
     Example:  rlea evaluate out/links.tsv test_links
     """
-    from rlea import pipeline
+    from rlea import commands
 
-    summary = pipeline.evaluate_files(links, gold)
+    summary = commands.evaluate_files(links, gold)
     if json_:
         print_json(summary)
         return
@@ -270,9 +270,9 @@ def convert(
 
       rlea convert links.tsv links.sssom.tsv
     """
-    from rlea import pipeline
+    from rlea import commands
 
-    summary = pipeline.convert(source, target, to=to, fold=fold)
+    summary = commands.convert(source, target, to=to, fold=fold)
     if json_:
         print_json(summary)
         return
@@ -298,10 +298,10 @@ def synthesize(
 
     Example:  rlea synthesize million --entities 1000000
     """
-    from rlea import pipeline
+    from rlea import commands
 
     with progress_bars(quiet or json_) as report:
-        summary = pipeline.synthesize(
+        summary = commands.synthesize(
             output,
             report,
             num_entities=entities,
@@ -328,155 +328,6 @@ def about(
 
         out.print(f"rlea {installed('rlea')}", highlight=False)
         raise typer.Exit
-
-
-# ---- printing -------------------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def progress_bars(quiet: bool) -> Iterator[Report]:
-    """Bars with time left on standard error, one a stage."""
-    from rlea.progress import silent
-
-    if quiet:
-        yield silent
-        return
-    if not err.is_terminal:
-        yield progress_lines()
-        return
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f} %"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        TextColumn("[dim]{task.fields[note]}"),
-    )
-    with Progress(*columns, console=err, transient=True) as bars:
-        tasks: dict[str, Any] = {}
-
-        def report(stage: str, done: float, total: float, note: str = "") -> None:
-            if stage not in tasks:
-                tasks[stage] = bars.add_task(stage, total=total, note=note)
-            bars.update(tasks[stage], completed=done, total=total, note=note)
-
-        yield report
-
-
-def progress_lines(every: float = 30.0) -> Report:
-    """For log files: a line at most every half minute, and none for work that is over before."""
-    start = last = time.monotonic()
-
-    def report(stage: str, done: float, total: float, note: str = "") -> None:
-        nonlocal last
-        now = time.monotonic()
-        if now - last >= every:
-            last = now
-            err.print(f"{stage}: {100 * done / max(total, 1):.0f} % after {now - start:.0f} s {note}", highlight=False)
-
-    return report
-
-
-def print_json(value: Any) -> None:
-    """Plain JSON on standard output, whatever the terminal."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, default=str) + "\n")
-
-
-def describe(pair: GraphPair) -> str:
-    """A pair in one line."""
-    fold = f", fold {pair.fold}" if pair.fold else ""
-    sides = " / ".join(
-        f"{graph.num_entities:,} entities, {graph.num_triples:,} triples" for graph in (pair.source, pair.target)
-    )
-    return f"{pair.name}{fold}: {sides}; {len(pair.train):,} seeds"
-
-
-def show_notes(pair: GraphPair, quiet: bool) -> None:
-    """What the reader had to say."""
-    if not quiet:
-        for note in pair.notes:
-            err.print(f"[yellow]Note:[/yellow] {escape(note)}")
-
-
-def percent(value: float | None) -> str:
-    """A share as a percentage, or a dash."""
-    return "-" if value is None else f"{100 * value:.1f}"
-
-
-def bench_table(results: list[Result]) -> Table:
-    """One row a matcher."""
-    first = results[0]
-    title = f"{first.settings.embedding}, pool {first.pool}, {first.settings.candidates} candidates (per cent)"
-    table = Table(title=escape(title), title_justify="left")
-    table.add_column("matcher")
-    for name in ("Hits@1", "precision", "recall", "F1", "links", "seconds", "MB"):
-        table.add_column(name, justify="right")
-    best = max((result.links.f1 for result in results if result.links), default=0.0)
-    for result in results:
-        links = result.links
-        assert links is not None
-        style = "bold" if links.f1 == best else ""
-        table.add_row(
-            result.settings.matcher,
-            percent(links.hits_at_1),
-            percent(links.precision),
-            percent(links.recall),
-            percent(links.f1),
-            f"{len(result.matching):,}",
-            f"{result.seconds['match']:.2f}",
-            f"{result.peak_memory_mb:,.0f}",
-            style=style,
-        )
-    return table
-
-
-def result_table(result: Result) -> Table:
-    """The outcome of one run."""
-    summary = result.summary()
-    facts = {
-        "links": f"{summary['matched']:,}",
-        "pool": f"{result.pool}",
-        "Hits@1": percent(summary["hits@1"]),
-        "precision": percent(summary["precision"]),
-        "recall": percent(summary["recall"]),
-        "F1": percent(summary["f1"]),
-        "gold among candidates": percent(summary["coverage"]),
-        "seconds": ", ".join(f"{stage} {value:.1f}" for stage, value in summary["seconds"].items()),
-        "peak memory": f"{summary['peak_memory_mb']:,.0f} MB",
-    }
-    if result.links is None:
-        facts = {name: value for name, value in facts.items() if value != "-"}
-    return fact_table(f"{result.settings.embedding} + {result.settings.matcher} on {result.pair.name}", facts)
-
-
-def fact_table(title: str, facts: dict[str, Any]) -> Table:
-    """Names and values."""
-    table = Table(title=escape(title), title_justify="left", show_header=False)
-    for name, value in facts.items():
-        shown = f"{value:.4f}" if isinstance(value, float) else str(value)
-        table.add_row(name, escape(shown))
-    return table
-
-
-def link_table(result: Result, count: int = 6) -> Table:
-    """A few of the surest links, by name."""
-    import numpy as np
-
-    matching, pair = result.matching, result.pair
-    table = Table(title="Some of the surest links", title_justify="left")
-    table.add_column("source")
-    table.add_column("target")
-    table.add_column("confidence", justify="right")
-    order = np.argsort(-matching.confidences, kind="stable")
-    # Spread over the first half, so that not all rows are alike.
-    for place in order[: max(len(order) // 2, 1) : max(len(order) // 2 // count, 1)][:count]:
-        table.add_row(
-            escape(pair.source.names[matching.source_ids[place]]),
-            escape(pair.target.names[matching.target_ids[place]]),
-            f"{matching.confidences[place]:.3f}",
-        )
-    return table
 
 
 def main() -> None:

@@ -64,31 +64,31 @@ def choose_names(
     """
     rank = {name: number for number, name in enumerate((*LABELS, *SECOND_LABELS))}
     wanted = {number: rank[name] for number, name in enumerate(attributes) if name in rank}
-    preferences: dict[str, int] = {}
-    best: dict[int, tuple[int, int, str, str]] = {}
-    # Most literals of a large graph are no labels, so numpy passes over them.
+    preferences = {language: {"": 0, "en": 1}.get(language.lower(), 2) for language in set(literals.languages)}
+    values, languages = literals.values, literals.languages
+
+    def key(row: int) -> tuple[int, int, str, str]:
+        return wanted[int(literals.attribute_ids[row])], preferences[languages[row]], languages[row], values[row]
+
+    # Most literals of a large graph are no labels, so numpy passes over them; and most entities have one label, so
+    # keys are made only where labels compete.
     rows = np.flatnonzero(np.isin(literals.attribute_ids, list(wanted)))
-    attribute_ids = literals.attribute_ids[rows].tolist()
-    entity_ids = literals.entity_ids[rows].tolist()
-    for row, attribute, entity in zip(rows.tolist(), attribute_ids, entity_ids, strict=True):
-        value = literals.values[row]
-        if not value or value.isspace():
+    best: dict[int, int] = {}  # entity id -> row of its best label
+    for row, entity in zip(rows.tolist(), literals.entity_ids[rows].tolist(), strict=True):
+        if not values[row] or values[row].isspace():
             continue
-        language = literals.languages[row]
-        preference = preferences.get(language)
-        if preference is None:
-            preference = preferences[language] = {"": 0, "en": 1}.get(language.lower(), 2)
-        key = (wanted[attribute], preference, language, value)
-        if entity not in best or key < best[entity]:
-            best[entity] = key
+        other = best.setdefault(entity, row)
+        if other != row and key(row) < key(other):
+            best[entity] = row
     names = []
     for number, identifier in enumerate(entities):
         name = given.get(identifier)
         if name is None:
             label = best.get(number)
             # A label proper wins in any case, so the local name is looked for only where it counts.
-            name = local_name(identifier) if label is None or label[0] >= len(LABELS) else ""
-            if label is not None and not is_readable(name):
-                name = label[3].strip()
+            is_proper = label is not None and wanted[int(literals.attribute_ids[label])] < len(LABELS)
+            name = "" if is_proper else local_name(identifier)
+            if label is not None and (is_proper or not is_readable(name)):
+                name = values[label].strip()
         names.append(name)
     return tuple(names)

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 RDFS_RESOURCE = "http://www.w3.org/2000/01/rdf-schema#Resource"
 
-# Large enough that the work on a block outweighs the calls for it, small enough that a few blocks weigh nothing.
-_BLOCK_BYTES = 16_000_000
+# Large enough that the work on a block outweighs the calls for it, small enough to stay in the caches: of 0.5 to 16 MB
+# this takes the least time, a quarter less than 16 MB.
+_BLOCK_BYTES = 4_000_000
 
 # No alternative here begins like another, and none can end in two places: such a pattern needs no backtracking, which
 # makes it several times faster. For that the labels of blank nodes have no dots, and IRIs no "<" (which also keeps

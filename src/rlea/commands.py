@@ -1,0 +1,130 @@
+"""What the commands beside `align` do: small chains of the stages in `pipeline`, and errands between files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rlea import memory
+from rlea.embed import MODELS
+from rlea.errors import InputError
+from rlea.pipeline import Clock, Result, choose_pool, embed_entities, suggest
+from rlea.progress import Progress, silent
+from rlea.readers import read_graph, read_pair
+
+
+def bench_summary(results: Sequence[Result]) -> dict[str, Any]:
+    """The rows of a comparison for machines, with what they have in common beside them."""
+    first = results[0].summary()
+    shared = {
+        key: first[key] for key in ("pair", "fold", "embedding", "candidates", "pool", "coverage", "ranks", "seed")
+    }
+    columns = ("matcher", "hits@1", "precision", "recall", "f1", "matched", "peak_memory_mb")
+    rows = []
+    for result in results:
+        summary = result.summary()
+        row = {key: summary[key] for key in columns}
+        rows.append({**row, "seconds": summary["seconds"]["match"], "one_to_one": result.matching.is_one_to_one})
+    return {**shared, "rows": rows}
+
+
+def write_bench(path: Path, results: Sequence[Result]) -> None:
+    """A comparison with the record of its run, as one JSON file."""
+    from rlea.record import as_json, describe_run
+    from rlea.writers.atomic import atomic
+
+    pair = results[0].pair
+    record = describe_run(
+        **bench_summary(results), fingerprint=pair.fingerprint, embedding_info=results[0].info, notes=list(pair.notes)
+    )
+    with atomic(path) as temporary:
+        temporary.write_text(as_json(record), encoding="utf-8")
+
+
+def embed_to_file(
+    folder: Path, model: str, output: Path, *, fold: str | None, seed: int, progress: Progress = silent, **more: Any
+) -> dict[str, Any]:
+    """Train a model on a pair and keep its vectors, with the record of the run beside them (.json).
+
+    An interrupted training goes on from its checkpoint.
+    """
+    from rlea.record import as_json, describe_run
+    from rlea.writers.atomic import atomic
+    from rlea.writers.vectors import write_embeddings
+
+    if model not in MODELS:
+        raise InputError(f"unknown model {model!r}", remedy=suggest(model, MODELS))
+    if not MODELS[model].trained:
+        raise InputError(f"{model} has no vectors worth keeping", remedy=f"name it directly: --embedding {model}")
+    if output.suffix != ".safetensors":
+        raise InputError("vectors are written as safetensors", path=output, remedy="end the name in .safetensors")
+    pair = read_pair(folder, fold)
+    clock = Clock()
+    checkpoint = output.with_suffix(".checkpoint")
+    with clock("embed"):
+        vectors = embed_entities(pair, model, seed=seed, progress=progress, checkpoint=checkpoint, **more)
+    summary: dict[str, Any] = {
+        "pair": pair.name,
+        "fold": pair.fold,
+        "model": model,
+        "seed": seed,
+        "output": str(output),
+    }
+    if len(pair.test):
+        from rlea.metrics import rank_metrics
+
+        _, _, target_ids = choose_pool(pair, "test")
+        summary |= rank_metrics(vectors, pair.test, target_ids, pool="test").as_dict()
+    summary["seconds"] = round(clock.seconds["embed"], 1)
+    summary["peak_memory_mb"] = round(memory.peak_mb(), 1)
+    summary["training"] = dict(vectors.info)
+    record = as_json(describe_run(result=summary, fingerprint=pair.fingerprint, notes=list(pair.notes)))
+    with atomic(output.with_suffix(".json")) as temporary:
+        temporary.write_text(record, encoding="utf-8")
+        write_embeddings(output, vectors, pair.source, pair.target)
+    checkpoint.unlink(missing_ok=True)
+    return summary
+
+
+def evaluate_files(links: Path, gold: Path) -> dict[str, Any]:
+    """Scores of a file of links against a file of gold links, by identifiers alone."""
+    from rlea.metrics import link_metrics
+    from rlea.readers.links import read_matching_and_gold
+
+    matching, known = read_matching_and_gold(links, gold)
+    return link_metrics(matching, known, pool="as in the files").as_dict()
+
+
+def convert(source: Path, target: Path, *, to: str = "nt", fold: str | None = None) -> dict[str, Any]:
+    """A pair, a graph or a file of links in another format; what IN is decides."""
+    from rlea.readers import is_pair
+    from rlea.readers.link_files import looks_like_links, read_link_rows
+    from rlea.writers import LinkRows, write_links_file
+    from rlea.writers.graphs import write_graph, write_pair
+
+    if is_pair(source):
+        pair = read_pair(source, fold)
+        notes = (*pair.notes, *write_pair(target, pair, to))
+    elif fold is not None:
+        raise InputError("--fold is for benchmark folders", path=source, remedy="leave it out")
+    elif looks_like_links(source):
+        links = read_link_rows(source)
+        certain = np.where(np.isnan(links.confidences), 1.0, links.confidences)
+        write_links_file(target, LinkRows.sort(links.sources, links.targets, certain))
+        notes = links.notes
+    else:
+        notes = write_graph(target, read_graph(source))
+    return {"written": str(target), "notes": list(notes)}
+
+
+def synthesize(folder: Path, progress: Progress = silent, **settings: Any) -> dict[str, Any]:
+    """Write a pair with a planted alignment, in pieces, so that size is bounded by the disk."""
+    from rlea.synthetic import SyntheticSettings, write_synthetic
+
+    if folder.exists() and any(folder.iterdir()):
+        raise InputError("the folder is not empty", path=folder, remedy="name a new one")
+    write_synthetic(folder, SyntheticSettings(**settings), progress=progress)
+    return {"written": str(folder), **settings}
