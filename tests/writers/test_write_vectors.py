@@ -73,3 +73,9 @@ def test_head_limit_is_that_of_the_readers(tmp_path):
         assert len(file.metadata()["name"]) == len(name)
     with pytest.raises(InputError):
         write_embeddings(tmp_path / "w.safetensors", dense(name=name + "n" * 1000), SOURCE, TARGET)
+
+
+def test_file_has_the_permissions_of_a_plain_write(tmp_path):
+    (tmp_path / "plain").write_text("")
+    write_embeddings(tmp_path / "v.safetensors", dense(), SOURCE, TARGET)
+    assert (tmp_path / "v.safetensors").stat().st_mode == (tmp_path / "plain").stat().st_mode

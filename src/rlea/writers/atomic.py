@@ -49,6 +49,7 @@ def staged(paths: Sequence[str | Path]) -> Iterator[list[Path]]:
             _make_folder(place, made)
         yield temporaries
         for temporary in temporaries:
+            _open_to_others(temporary)
             _sync(temporary)
         _rename(list(zip(temporaries, places, strict=True)))
         for folder in {place.parent for place in places}:
@@ -81,6 +82,13 @@ def _make_folder(place: Path, made: list[Path]) -> None:
         raise InputError(
             f"cannot be written ({reason})", path=place, remedy="choose a folder that you may write to"
         ) from error
+
+
+def _open_to_others(path: Path) -> None:
+    """The permissions that a plain write gives; some libraries make their files readable by the owner alone."""
+    mask = os.umask(0)
+    os.umask(mask)
+    path.chmod(0o666 & ~mask)
 
 
 def _sync(path: Path) -> None:
