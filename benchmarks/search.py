@@ -98,8 +98,14 @@ def main() -> None:
         print(f"{row['contender']:30} {row['seconds']:8.1f} s {row['peak_mb']:8.0f} MB")
     print(f"ratio to faiss, both directions: {rows[2]['seconds'] / rows[0]['seconds']:.2f}; same ids: {same}")
     if options.json:
-        with open(options.json, "w") as file:
-            json.dump({"options": vars(options), "rows": rows}, file, indent=2)
+        from pathlib import Path
+
+        from rlea.record import as_json, describe_run
+
+        sizes = f"--entities {options.entities} --dim {options.dim} --k {options.k}"
+        record = describe_run(rows=rows, same_ids=same, fingerprint="random vectors, seed 0")
+        record["command"] = f"python benchmarks/search.py {sizes}"
+        Path(options.json).write_text(as_json(record), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -78,22 +78,37 @@ def results_table() -> str:
     return "\n".join(lines)
 
 
-def filled(text: str) -> str:
-    for name, table in (("demo", demo_table()), ("results", results_table())):
+def best_first_table() -> str:
+    rows = load("best_first.json")["rows"]
+    names = [name for name in rows[0] if name != "case"]
+    lines = ["| | " + " | ".join(name.replace("_", "-") for name in names) + " |", "|---|" + "---|" * len(names)]
+    lines += [f"| {row['case']} | " + " | ".join(share(row[name]["hits@1"]) for name in names) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+def filled(text: str, tables: dict) -> str:
+    for name, table in tables.items():
         pattern = rf"(<!-- {name}:begin -->\n).*?(<!-- {name}:end -->)"
-        text, count = re.subn(pattern, lambda part, table=table: f"{part[1]}{table}\n{part[2]}", text, flags=re.S)
+        text, count = re.subn(pattern, lambda part, table=table: f"{part[1]}{table()}\n{part[2]}", text, flags=re.S)
         if count != 1:
-            sys.exit(f"README.md has no place for the table {name!r}")
+            sys.exit(f"there is no place for the table {name!r}")
     return text
 
 
 def main() -> None:
-    path = ROOT / "README.md"
-    old = path.read_text(encoding="utf-8")
-    new = filled(old)
+    pages = {
+        ROOT / "README.md": {"demo": demo_table, "results": results_table},
+        ROOT / "docs" / "best-first.md": {"best-first": best_first_table},
+    }
+    changed = False
+    for path, tables in pages.items():
+        old = path.read_text(encoding="utf-8")
+        new = filled(old, tables)
+        changed |= old != new
+        if "--check" not in sys.argv[1:]:
+            path.write_text(new, encoding="utf-8")
     if "--check" in sys.argv[1:]:
-        sys.exit(old != new)
-    path.write_text(new, encoding="utf-8")
+        sys.exit(changed)
 
 
 if __name__ == "__main__":

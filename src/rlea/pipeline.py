@@ -147,15 +147,16 @@ def bench(
 
 
 def read(
-    source: Path,
-    target: Path | None = None,
+    source: str | Path,
+    target: str | Path | None = None,
     *,
     fold: str | None = None,
-    seeds: Path | None = None,
-    valid: Path | None = None,
-    gold: Path | None = None,
+    seeds: str | Path | None = None,
+    valid: str | Path | None = None,
+    gold: str | Path | None = None,
 ) -> GraphPair:
-    """A benchmark folder, or two graphs of one's own with optional links."""
+    """A benchmark folder, or two graphs of one's own with optional links. Paths may be text."""
+    source = Path(source)
     if target is None:
         if seeds is not None or valid is not None or gold is not None:
             raise InputError("links are given for a folder that has its own", remedy="name two graphs, or no links")
@@ -171,7 +172,7 @@ def read(
     (train, known, test), notes = separate_splits(placed)
     if not len(train):
         notes = (*notes, "there are no seeds: matching starts from the similarity of the embeddings alone")
-    return GraphPair(f"{stem(source)}-{stem(target)}", first, second, train, known, test, notes=notes)
+    return GraphPair(f"{stem(source)}-{stem(Path(target))}", first, second, train, known, test, notes=notes)
 
 
 def embed_entities(
