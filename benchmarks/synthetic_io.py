@@ -2,9 +2,9 @@
 
 Every phase runs in a process of its own, so that its peak memory is its own. The command behind the figures:
 
-    python benchmarks/synthetic_io.py --entities 1000000 --triples 5 --formats nt tsv
+    python benchmarks/synthetic_io.py [--entities 1000000] [--triples 5.3] [--formats nt tsv] [--json FILE]
 
-It prints a table and then one line of JSON with the same figures. The files (1.7 GB as N-Triples) go to a temporary
+The files (1.8 GB as N-Triples) go to a temporary
 folder, or to one below `--folder`, and are removed at the end.
 """
 

@@ -20,7 +20,8 @@ import pytest
 from safetensors.numpy import save_file
 
 from rlea.errors import InputError
-from rlea.readers import is_pair, looks_like_links, read_graph, read_pair
+from rlea.readers import is_pair, read_graph, read_pair
+from rlea.readers.link_files import looks_like_links
 from rlea.readers.tables import read_link_rows, read_links, read_matching_and_gold
 from rlea.readers.vectors import read_embeddings
 
@@ -203,15 +204,25 @@ def vectors(name: str, files: Mapping[str, Content]) -> Build:
     return build
 
 
-def safetensors(matrices: Mapping[str, Any] | None = None, without: tuple[str, ...] = (), **metadata: str) -> Build:
+def safetensors(matrices: Mapping[str, Any] | None = None, without: tuple[str, ...] = (), **metadata: Any) -> Build:
     def build(tmp: Path) -> list[str]:
         tensors = {"source": VECTORS[:3].copy(), "target": VECTORS[3:].copy()} | dict(matrices or {})
-        told = {
-            side + "_ids": json.dumps([f"http://{side[0]}/{n}" for n in (1, 2, 3)]) for side in ("source", "target")
-        }
+        told = {side + "_ids": [f"http://{side[0]}/{n}" for n in (1, 2, 3)] for side in ("source", "target")}
         told |= metadata
         kept = {key: value for key, value in tensors.items() if key not in without}
-        save_file(kept, tmp / "x.safetensors", {key: value for key, value in told.items() if key not in without})
+        text = json.dumps({key: value for key, value in told.items() if key not in without})
+        save_file(kept, tmp / "x.safetensors", {"rlea": text})
+        return align(write(tmp / "pair", PAIR), tmp=tmp, embedding=str(tmp / "x.safetensors"))
+
+    return build
+
+
+def safetensors_of(text: str | None) -> Build:
+    """Good matrices with this text for metadata."""
+
+    def build(tmp: Path) -> list[str]:
+        matrices = {"source": VECTORS[:3].copy(), "target": VECTORS[3:].copy()}
+        save_file(matrices, tmp / "x.safetensors", None if text is None else {"rlea": text})
         return align(write(tmp / "pair", PAIR), tmp=tmp, embedding=str(tmp / "x.safetensors"))
 
     return build
@@ -573,13 +584,21 @@ VECTOR_CASES = [
     Case("w2v-latin-1", vectors("x.vec", {"x.vec": W2V.encode() + b"\xe9 1 1\n"}), ("x.vec", "line 7", "UTF-8")),
     Case("safetensors-garbage", vectors("x.safetensors", {"x.safetensors": "hello"}), ("x.safetensors", "cut off")),
     Case("safetensors-no-target", safetensors(without=("target",)), ("x.safetensors", "no matrix target")),
-    Case("safetensors-no-ids", safetensors(without=("source_ids",)), ("x.safetensors", "no metadata source_ids")),
-    Case("safetensors-ids-no-json", safetensors(target_ids="a,b,c"), ("x.safetensors", "target_ids is no JSON")),
-    Case("safetensors-ids-no-list", safetensors(target_ids='{"a": 1}'), ("x.safetensors", "list of strings")),
-    Case("safetensors-ids-too-few", safetensors(source_ids='["a"]'), ("x.safetensors", "1 source_ids for the 3 rows")),
-    Case("safetensors-ids-twice", safetensors(source_ids='["a", "b", "a"]'), ("x.safetensors", "source row 3")),
+    Case("safetensors-no-metadata", safetensors_of(None), ("x.safetensors", "no metadata rlea")),
+    Case("safetensors-no-json", safetensors_of("a,b,c"), ("x.safetensors", "rlea is no JSON;")),
+    Case("safetensors-no-object", safetensors_of('["a"]'), ("x.safetensors", "rlea is no JSON object")),
+    Case("safetensors-deep", safetensors_of("[" * 100_000), ("x.safetensors", "rlea is no JSON;")),
+    Case("safetensors-no-ids", safetensors(without=("source_ids",)), ("x.safetensors", "rlea has no source_ids")),
+    Case(
+        "safetensors-ids-no-list", safetensors(target_ids={"a": 1}), ("x.safetensors", "target_ids", "list of strings")
+    ),
+    Case("safetensors-ids-too-few", safetensors(source_ids=["a"]), ("x.safetensors", "1 source_ids for the 3 rows")),
+    Case("safetensors-ids-twice", safetensors(source_ids=["a", "b", "a"]), ("x.safetensors", "source row 3")),
     Case("safetensors-measure", safetensors(measure="euclid"), ("x.safetensors", "'euclid'", "manhattan")),
-    Case("safetensors-info", safetensors(info="[1]"), ("x.safetensors", "info is no JSON object")),
+    Case("safetensors-measure-no-string", safetensors(measure=["inner"]), ("x.safetensors", "measure", "manhattan")),
+    Case("safetensors-name", safetensors(name=3), ("x.safetensors", "name in its metadata is no JSON string")),
+    Case("safetensors-info", safetensors(info=[1]), ("x.safetensors", "info in its metadata is no JSON object")),
+    Case("safetensors-format", safetensors(format=2), ("x.safetensors", "format '2'", "update rlea")),
     Case(
         "safetensors-nan",
         safetensors({"target": np.full((3, 2), np.nan, np.float32)}),

@@ -227,7 +227,7 @@ def _means(scores: Floats, k: int) -> Floats:
 
 
 @numba.njit(cache=True)
-def _mix(value):  # type: ignore[no-untyped-def]
+def mix(value):  # type: ignore[no-untyped-def]
     """The finaliser of splitmix64: every input bit moves every output bit."""
     value ^= value >> np.uint64(30)
     value *= np.uint64(0xBF58476D1CE4E5B9)
@@ -239,8 +239,8 @@ def _mix(value):  # type: ignore[no-untyped-def]
 @numba.njit(cache=True)
 def hash_pair(row, column, seed):  # type: ignore[no-untyped-def]
     """The tie key of one pair, for use inside compiled code (all numbers uint64)."""
-    mixed = _mix(np.uint64(row) + np.uint64(0x9E3779B97F4A7C15) * (np.uint64(seed) + np.uint64(1)))
-    return _mix(mixed ^ (np.uint64(column) * np.uint64(0xD6E8FEB86659FD93)))
+    mixed = mix(np.uint64(row) + np.uint64(0x9E3779B97F4A7C15) * (np.uint64(seed) + np.uint64(1)))
+    return mix(mixed ^ (np.uint64(column) * np.uint64(0xD6E8FEB86659FD93)))
 
 
 @numba.njit(cache=True)

@@ -48,7 +48,10 @@ Embedding = Annotated[
 Candidates = Annotated[int, typer.Option(help="Candidates per entity, in each direction.")]
 Pool = Annotated[
     str,
-    typer.Option(help="Entities to be matched: [cyan]test[/cyan] links' entities or [cyan]all[/cyan] without a seed."),
+    typer.Option(
+        help="Entities to be matched: those of the [cyan]test[/cyan] links (default for benchmark folders), or "
+        "[cyan]all[/cyan] without a seed (default for two graphs)."
+    ),
 ]
 Device = Annotated[str, typer.Option(help="For training: auto, cpu or cuda.")]
 Output = Annotated[Path | None, typer.Option(help="Folder for links in all formats, report.html and run.json.")]
@@ -68,15 +71,10 @@ def demo(
     from rlea.demo import demo_folder
 
     with progress_bars(quiet or json_) as report:
+        settings = pipeline.AlignSettings(embedding="names", pool="all")
+        pipeline.check_settings(settings, output=output / "links.tsv")
         pair = pipeline.read(demo_folder())
-        results = list(
-            pipeline.bench(
-                pair,
-                ["nearest", "hungarian", "best-first"],
-                pipeline.AlignSettings(embedding="names", pool="all"),
-                progress=report,
-            )
-        )
+        results = list(pipeline.bench(pair, ["nearest", "hungarian", "best-first"], settings, progress=report))
         written = pipeline.write(output, results[-1])
         commands.write_bench(output / "bench.json", results)
     if json_:
@@ -120,20 +118,19 @@ def align(
       rlea align people.nt.gz staff.ttl --seeds known.tsv --output out
     """
     from rlea import pipeline
+    from rlea.embed import MODELS
 
     with progress_bars(quiet or json_) as report:
         settings = pipeline.AlignSettings(embedding, matcher, candidates, pool, seed)
-        pipeline.check_settings(settings)
+        pipeline.check_settings(settings, output=None if output is None else output / "links.tsv")
         clock = pipeline.Clock()
         with clock("read"):
             pair = pipeline.read(source, target, fold=fold, seeds=seeds, valid=valid, gold=gold)
-        if err.is_terminal and not (quiet or json_):
-            err.print(escape(describe(pair)))
-        checkpoint = None if output is None else output / "checkpoint"
+        checkpoint = None if output is None else output / f"{embedding}.checkpoint"
         result = pipeline.align(pair, settings, progress=report, device=device, checkpoint=checkpoint)
         result.seconds.update({"read": clock.seconds["read"]})
         written = [] if output is None else pipeline.write(output, result)
-        if checkpoint is not None:
+        if checkpoint is not None and embedding in MODELS and MODELS[embedding].trained:
             checkpoint.unlink(missing_ok=True)
     if json_:
         print_json(result.summary())
@@ -177,7 +174,7 @@ def bench(
         raise InputError("--matchers names none", remedy="use all, or names with commas between them")
     with progress_bars(quiet or json_) as report:
         settings = pipeline.AlignSettings(embedding, names[0], candidates, pool, seed)
-        pipeline.check_settings(settings, names)
+        pipeline.check_settings(settings, names, output)
         pair = pipeline.read(pair_folder, fold=fold)
         if not len(pair.test):
             raise InputError("bench needs test links to score matchers with", path=pair_folder, remedy="add test.tsv")
@@ -251,6 +248,20 @@ def matchers(json_: Json = False) -> None:
     table = Table("matcher", "one-to-one", "what it does", title="Matchers", title_justify="left")
     for name, matcher in MATCHERS.items():
         table.add_row(name, "yes" if matcher.one_to_one else "no", matcher.summary)
+    out.print(table)
+
+
+@app.command(rich_help_panel=STUDY)
+def embeddings(json_: Json = False) -> None:
+    """List the embeddings that can be named; files of vectors from anywhere can be given in their place."""
+    from rlea.embed import MODELS
+
+    if json_:
+        print_json({name: {"uses": m.uses, "trained": m.trained, "summary": m.summary} for name, m in MODELS.items()})
+        return
+    table = Table("embedding", "looks at", "trained", "what it is", title="Embeddings", title_justify="left")
+    for name, model in MODELS.items():
+        table.add_row(name, model.uses, "yes" if model.trained else "no", model.summary)
     out.print(table)
 
 
@@ -339,13 +350,11 @@ def main() -> None:
     except InputError as problem:
         err.print(f"[red]Error:[/red] {escape(str(problem))}", soft_wrap=True, highlight=False)
         raise SystemExit(2) from None
-    except KeyboardInterrupt:
-        err.print("Stopped.")
-        raise SystemExit(130) from None
-    except BrokenPipeError:
-        raise SystemExit(141) from None
     except MemoryError:
         err.print("[red]Error:[/red] out of memory; try fewer --candidates or --pool test.", soft_wrap=True)
+        raise SystemExit(1) from None
+    except OSError as problem:
+        err.print(f"[red]Error:[/red] {escape(str(problem))}.", soft_wrap=True, highlight=False)
         raise SystemExit(1) from None
 
 

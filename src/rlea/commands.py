@@ -11,7 +11,7 @@ import numpy as np
 from rlea import memory
 from rlea.embed import MODELS
 from rlea.errors import InputError
-from rlea.pipeline import Clock, Result, choose_pool, embed_entities, suggest
+from rlea.pipeline import Result, choose_pool, embed_entities, suggest
 from rlea.progress import Progress, silent
 from rlea.readers import read_graph, read_pair
 
@@ -22,7 +22,7 @@ def bench_summary(results: Sequence[Result]) -> dict[str, Any]:
     shared = {
         key: first[key] for key in ("pair", "fold", "embedding", "candidates", "pool", "coverage", "ranks", "seed")
     }
-    columns = ("matcher", "hits@1", "precision", "recall", "f1", "matched", "peak_memory_mb")
+    columns = ("matcher", "hits@1", "precision", "recall", "f1", "matched", "judged", "correct", "peak_memory_mb")
     rows = []
     for result in results:
         summary = result.summary()
@@ -49,11 +49,13 @@ def embed_to_file(
 ) -> dict[str, Any]:
     """Train a model on a pair and keep its vectors, with the record of the run beside them (.json).
 
-    An interrupted training goes on from its checkpoint.
+    An interrupted training goes on from its checkpoint. `seconds` are those of the whole training, without what was
+    lost between the last checkpoint and an interruption.
     """
+    from rlea.embed.checkpoint import remove_checkpoint
     from rlea.record import as_json, describe_run
-    from rlea.writers.atomic import atomic
-    from rlea.writers.vectors import write_embeddings
+    from rlea.writers.atomic import atomic, check_writable
+    from rlea.writers.vectors import check_storable, write_embeddings
 
     if model not in MODELS:
         raise InputError(f"unknown model {model!r}", remedy=suggest(model, MODELS))
@@ -61,11 +63,14 @@ def embed_to_file(
         raise InputError(f"{model} has no vectors worth keeping", remedy=f"name it directly: --embedding {model}")
     if output.suffix != ".safetensors":
         raise InputError("vectors are written as safetensors", path=output, remedy="end the name in .safetensors")
+    if not 0 <= seed < 2**63:
+        raise InputError(f"--seed is {seed}", remedy="give a number from 0 to 2^63 - 1")
+    checkpoint, run = output.with_suffix(".checkpoint"), output.with_suffix(".json")
+    for path in (output, checkpoint, run):
+        check_writable(path)
     pair = read_pair(folder, fold)
-    clock = Clock()
-    checkpoint = output.with_suffix(".checkpoint")
-    with clock("embed"):
-        vectors = embed_entities(pair, model, seed=seed, progress=progress, checkpoint=checkpoint, **more)
+    check_storable(pair.source, pair.target, output)
+    vectors = embed_entities(pair, model, seed=seed, progress=progress, checkpoint=checkpoint, **more)
     summary: dict[str, Any] = {
         "pair": pair.name,
         "fold": pair.fold,
@@ -78,14 +83,14 @@ def embed_to_file(
 
         _, _, target_ids = choose_pool(pair, "test")
         summary |= rank_metrics(vectors, pair.test, target_ids, pool="test").as_dict()
-    summary["seconds"] = round(clock.seconds["embed"], 1)
+    summary["seconds"] = round(vectors.info["seconds"], 1)
     summary["peak_memory_mb"] = round(memory.peak_mb(), 1)
     summary["training"] = dict(vectors.info)
     record = as_json(describe_run(result=summary, fingerprint=pair.fingerprint, notes=list(pair.notes)))
-    with atomic(output.with_suffix(".json")) as temporary:
+    with atomic(run) as temporary:
         temporary.write_text(record, encoding="utf-8")
         write_embeddings(output, vectors, pair.source, pair.target)
-    checkpoint.unlink(missing_ok=True)
+    remove_checkpoint(checkpoint)
     return summary
 
 
@@ -123,8 +128,11 @@ def convert(source: Path, target: Path, *, to: str = "nt", fold: str | None = No
 def synthesize(folder: Path, progress: Progress = silent, **settings: Any) -> dict[str, Any]:
     """Write a pair with a planted alignment, in pieces, so that size is bounded by the disk."""
     from rlea.synthetic import SyntheticSettings, write_synthetic
+    from rlea.writers.atomic import check_writable
 
-    if folder.exists() and any(folder.iterdir()):
+    chosen = SyntheticSettings(**settings)
+    if folder.is_dir() and any(folder.iterdir()):
         raise InputError("the folder is not empty", path=folder, remedy="name a new one")
-    write_synthetic(folder, SyntheticSettings(**settings), progress=progress)
+    check_writable(folder / "source.nt")
+    write_synthetic(folder, chosen, progress=progress)
     return {"written": str(folder), **settings}

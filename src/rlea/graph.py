@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -210,6 +210,8 @@ class GraphPair:
 
     `train` are the seeds, `valid` the links for choosing settings, `test` the links that only `metrics` may read.
     `fold` is empty where the data has no folds; `notes` say what a user should know about how the data was read.
+    `default_pool` names the entities to be matched unless told otherwise: those of the "test" links, as benchmarks do,
+    or "all" without a seed, as for graphs of one's own, where knowing who is in gold would be a hint.
     """
 
     name: str
@@ -220,6 +222,7 @@ class GraphPair:
     test: Links = field(default_factory=Links.empty)
     fold: str = ""
     notes: tuple[str, ...] = ()
+    default_pool: str = "test"
 
     @cached_property
     def fingerprint(self) -> str:
@@ -230,6 +233,3 @@ class GraphPair:
             digest.update(f"{len(pairs)}\n".encode())
             digest.update(pairs[np.lexsort(pairs.T[::-1])].tobytes())
         return digest.hexdigest()
-
-    def with_notes(self, *notes: str) -> GraphPair:
-        return replace(self, notes=(*self.notes, *notes))

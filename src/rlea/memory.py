@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import sys
 from pathlib import Path
 
@@ -16,12 +15,16 @@ def reset_peak() -> None:
 
 
 def peak_mb() -> float:
-    """Peak resident memory in MB (10^6 bytes)."""
+    """Peak resident memory in MB (10^6 bytes); not a number where the system does not tell."""
     try:
         for line in Path("/proc/self/status").read_text().splitlines():
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) * 1024 / 1e6
     except OSError:
         pass
+    try:
+        import resource
+    except ImportError:  # Windows has no such module
+        return float("nan")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / 1e6 if sys.platform == "darwin" else peak * 1024 / 1e6

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numba
 import numpy as np
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from rlea.errors import InputError
 from rlea.graph import Links
 from rlea.matching import Matching
+from rlea.progress import Progress, silent
 
 if TYPE_CHECKING:
     from rlea.candidates import Candidates
@@ -28,7 +29,7 @@ Doubles = NDArray[np.float64]
 
 BLOCK_LINKS = 1024
 BLOCK_TARGETS = 4096  # a block of scores (1024 x 4096 floats) takes 16 MiB
-SPARSE_BLOCK_CELLS = 4_000_000  # sparse vectors: a block spans the whole pool
+SPARSE_BLOCK_CELLS = 16_000_000  # sparse vectors: a block spans the whole pool; no block of scores is held
 # Scores closer than this, relative to the lengths of the vectors, differ by nothing but the order of additions
 # (errors stay below 1e-13 up to a thousand dimensions), so they are equal.
 TIE_TOLERANCE = 1e-12
@@ -69,7 +70,12 @@ class RankMetrics:
 
 
 def rank_metrics(
-    embeddings: Embeddings, links: Links, target_pool_ids: NDArray[np.integer], *, pool: str = "test"
+    embeddings: Embeddings,
+    links: Links,
+    target_pool_ids: NDArray[np.integer],
+    *,
+    pool: str = "test",
+    progress: Progress = silent,
 ) -> RankMetrics:
     """Rank the right target of every link among `target_pool_ids`, an array of entity ids (repetitions count once).
 
@@ -81,7 +87,7 @@ def rank_metrics(
     if len(links) == 0:
         raise InputError("there are no links to rank", remedy="evaluate against at least one gold link")
     pool_ids = np.unique(np.asarray(target_pool_ids, dtype=np.int64))
-    better, equal = count_better_and_equal(embeddings, links, pool_ids)
+    better, equal = count_better_and_equal(embeddings, links, pool_ids, progress)
     reachable = np.isin(links.target_ids, pool_ids)
     better[~reachable], equal[~reachable] = len(pool_ids), 1
 
@@ -104,7 +110,7 @@ def rank_metrics(
 
 
 def count_better_and_equal(
-    embeddings: Embeddings, links: Links, pool_ids: NDArray[np.int64]
+    embeddings: Embeddings, links: Links, pool_ids: NDArray[np.int64], progress: Progress = silent
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """For every link, how many targets of the pool score higher than the right one, and how many the same.
 
@@ -121,7 +127,7 @@ def count_better_and_equal(
                 remedy="train them again or repair the file they came from",
             )
     count = _count_dense if not embeddings.is_sparse else _count_sparse
-    better, equal = count(embeddings, links, pool_ids)
+    better, equal = count(embeddings, links, pool_ids, progress)
     # Against rounding at the very edge: a target always equals itself.
     return better, np.maximum(equal, np.isin(links.target_ids, pool_ids))
 
@@ -129,11 +135,14 @@ def count_better_and_equal(
 Counts = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
-def _count_dense(embeddings: Embeddings, links: Links, pool_ids: NDArray[np.int64]) -> Counts:
+def _count_dense(embeddings: Embeddings, links: Links, pool_ids: NDArray[np.int64], progress: Progress) -> Counts:
     better = np.zeros(len(links), dtype=np.int64)
     equal = np.zeros(len(links), dtype=np.int64)
     longest = _longest(embeddings, pool_ids)
     dim = embeddings.source.shape[1]
+    pool = _rows(embeddings.target, pool_ids)  # (num_targets, dim)
+    pool_factors = _factors(pool, embeddings)  # (num_targets,)
+    scaled = pool if embeddings.measure == "manhattan" else _scaled(pool, pool_factors)
     for part in _stretches(len(links), BLOCK_LINKS):
         source = _rows(embeddings.source, links.source_ids[part])  # (links, dim)
         right = _rows(embeddings.target, links.target_ids[part])  # (links, dim)
@@ -145,44 +154,49 @@ def _count_dense(embeddings: Embeddings, links: Links, pool_ids: NDArray[np.int6
             reach = np.linalg.norm(source.astype(np.float64), axis=1) * source_factors * longest
             # No score in single precision is further from the exact one, however the products are added.
             doubt = (dim + 8) * 2.0**-23 * reach
+            scaled_source = _scaled(source, source_factors)
         for stretch in _stretches(len(pool_ids), BLOCK_TARGETS):
-            target = _rows(embeddings.target, pool_ids[stretch])
             if embeddings.measure == "manhattan":
-                _count_distances(source, target, own, better[part], equal[part])
+                _count_distances(source, pool[stretch], own, better[part], equal[part])
                 continue
-            factors = _factors(target, embeddings)
             with np.errstate(over="ignore", invalid="ignore"):  # what overflows here is computed exactly below
-                scores = _scaled(source, source_factors) @ _scaled(target, factors).T
+                scores = scaled_source @ scaled[stretch].T
             _count_products(
                 scores,
-                *(source, target, source_factors, factors),
+                *(source, pool[stretch], source_factors, pool_factors[stretch]),
                 *(own, doubt, TIE_TOLERANCE * reach),
                 *(better[part], equal[part]),
             )
+        progress("evaluate", part.stop, len(links))
     return better, equal
 
 
-def _count_sparse(embeddings: Embeddings, links: Links, pool_ids: NDArray[np.int64]) -> Counts:
+def _count_sparse(embeddings: Embeddings, links: Links, pool_ids: NDArray[np.int64], progress: Progress) -> Counts:
+    """As for dense vectors, in double precision throughout and without the pairs that cannot matter.
+
+    Features are renumbered, rarest in the pool first. A source then meets the few targets that share its rare
+    features; the common ones, which nearly all targets share, are added only where they could still tip the scales.
+    """
     better = np.zeros(len(links), dtype=np.int64)
     equal = np.zeros(len(links), dtype=np.int64)
     pool = _prepare_sparse(embeddings.target, pool_ids, embeddings.measure)
     longest = _longest(embeddings, pool_ids)
-    inverted = pool.T.tocsr()  # (dim, num_targets)
+    number = np.empty(pool.shape[1], dtype=pool.indices.dtype)
+    number[np.argsort(np.bincount(pool.indices, minlength=pool.shape[1]), kind="stable")] = np.arange(pool.shape[1])
+    pool = _renumber(pool, number)
+    inverted = pool.tocsc()  # (num_targets, dim)
+    num_strips = 8 * numba.get_num_threads()  # links differ in cost: several strips per thread even that out
     for part in _stretches(len(links), max(1, SPARSE_BLOCK_CELLS // max(len(pool_ids), 1))):
-        source = _prepare_sparse(embeddings.source, links.source_ids[part], embeddings.measure)
-        right = _prepare_sparse(embeddings.target, links.target_ids[part], embeddings.measure)
-        own = np.asarray(source.multiply(right).sum(axis=1)).ravel()
-        tolerance = TIE_TOLERANCE * np.sqrt(np.asarray(source.multiply(source).sum(axis=1)).ravel()) * longest
-        scores = (source @ inverted).tocsr()  # only pairs of vectors that have something in common are stored
-        stored = np.diff(scores.indptr)
-        rows = np.repeat(np.arange(len(own)), stored)
-        above = np.bincount(rows[scores.data > (own + tolerance)[rows]], minlength=len(own))
-        not_below = np.bincount(rows[scores.data >= (own - tolerance)[rows]], minlength=len(own))
-        absent = len(pool_ids) - stored  # all these score 0
-        above += np.where(own + tolerance < 0, absent, 0)
-        not_below += np.where(own - tolerance <= 0, absent, 0)
-        better[part] = above
-        equal[part] = not_below - above
+        source = _renumber(_prepare_sparse(embeddings.source, links.source_ids[part], embeddings.measure), number)
+        right = _renumber(_prepare_sparse(embeddings.target, links.target_ids[part], embeddings.measure), number)
+        _count_sparse_products(
+            *(source.indptr, source.indices, source.data),
+            *(right.indptr, right.indices, right.data),
+            *(pool.indptr, pool.indices, pool.data),
+            *(inverted.indptr, inverted.indices, inverted.data),
+            *(longest, num_strips, better[part], equal[part]),
+        )
+        progress("evaluate", part.stop, len(links))
     return better, equal
 
 
@@ -208,11 +222,21 @@ def _scaled(vectors: NDArray[np.float32], factors: Doubles) -> NDArray[np.float3
 
 def _prepare_sparse(vectors: Any, ids: NDArray[np.integer], measure: str) -> Any:
     chosen = vectors[ids].astype(np.float64).tocsr()
+    chosen.sum_duplicates()
     if measure == "cosine":
         from sklearn.preprocessing import normalize
 
         chosen = normalize(chosen)
     return chosen
+
+
+def _renumber(vectors: Any, number: NDArray[np.integer]) -> Any:
+    """The same vectors with feature f called `number[f]`, the features of each row in ascending order."""
+    from scipy.sparse import csr_matrix
+
+    result = csr_matrix((vectors.data, number[vectors.indices], vectors.indptr), shape=vectors.shape)
+    result.sort_indices()
+    return result
 
 
 def _longest(embeddings: Embeddings, pool_ids: NDArray[np.int64]) -> float:
@@ -262,6 +286,83 @@ def _count_products(scores, source, target, source_factors, target_factors, own,
             num_equal += abs(exact - own[i]) <= tolerance[i]
         better[i] += num_better
         equal[i] += num_equal
+
+
+@numba.njit(cache=True)
+def _sparse_product(a_features, a_data, b_features, b_data):  # type: ignore[no-untyped-def]
+    total = 0.0
+    p = q = 0
+    while p < len(a_features) and q < len(b_features):
+        if a_features[p] == b_features[q]:
+            total += a_data[p] * b_data[q]
+            p += 1
+            q += 1
+        elif a_features[p] < b_features[q]:
+            p += 1
+        else:
+            q += 1
+    return total
+
+
+@numba.njit(cache=True, parallel=True)
+def _count_sparse_products(  # type: ignore[no-untyped-def]
+    source_starts,
+    source_features,
+    source_data,
+    right_starts,
+    right_features,
+    right_data,
+    pool_starts,
+    pool_features,
+    pool_data,
+    feature_starts,
+    feature_targets,
+    feature_data,
+    longest,
+    num_strips,
+    better,
+    equal,
+):
+    num_links, num_targets = len(better), len(pool_starts) - 1
+    for strip in numba.prange(num_strips):
+        scores = np.zeros(num_targets, dtype=np.float64)
+        for i in range(strip, num_links, num_strips):
+            start, end = source_starts[i], source_starts[i + 1]
+            features, data = source_features[start:end], source_data[start:end]
+            start, end = right_starts[i], right_starts[i + 1]
+            own = _sparse_product(features, data, right_features[start:end], right_data[start:end])
+            tolerance = TIE_TOLERANCE * np.sqrt((data * data).sum()) * longest
+            # The last features are left out while together they give no target (Cauchy and Schwarz) more than half
+            # of the right one's score: who has not the other half from the first features is clearly behind.
+            first = len(features)
+            squares = 0.0
+            left_out = 0.0
+            while first > 0:
+                squares += data[first - 1] ** 2
+                if np.sqrt(squares) * longest > 0.5 * own:
+                    break
+                first -= 1
+                left_out = np.sqrt(squares) * longest
+            for p in range(first):
+                feature, weight = features[p], data[p]
+                for q in range(feature_starts[feature], feature_starts[feature + 1]):
+                    scores[feature_targets[q]] += weight * feature_data[q]
+            # Twice the tolerance: rounding of the bound itself must not hide a tie.
+            bar = own - left_out - 2 * tolerance
+            num_better = 0
+            num_equal = 0
+            for j in range(num_targets):
+                score = scores[j]
+                scores[j] = 0.0
+                if score < bar:
+                    continue
+                if first < len(features):
+                    start, end = pool_starts[j], pool_starts[j + 1]
+                    score = _sparse_product(features, data, pool_features[start:end], pool_data[start:end])
+                num_better += score > own + tolerance
+                num_equal += abs(score - own) <= tolerance
+            better[i] = num_better
+            equal[i] = num_equal
 
 
 @numba.njit(cache=True, fastmath={"reassoc"})
@@ -366,22 +467,14 @@ def link_metrics(matching: Matching, gold: Links, *, pool: str = "test") -> Link
     )
 
 
-def coverage(candidates: Candidates, gold: Links, *, direction: Literal["union", "forward"] = "union") -> float:
+def coverage(candidates: Candidates, gold: Links) -> float:
     """The share of the gold pairs that are candidates at all: the recall that no matcher over them can exceed.
 
-    `forward` asks for the targets found from the sources only, `union` for the pairs found from either side. Gold
-    pairs outside the pools count as not covered; without gold pairs the share is 0.
+    Gold pairs outside the pools count as not covered; without gold pairs the share is 0.
     """
-    if direction not in ("union", "forward"):
-        raise ValueError(f"direction must be union or forward, not {direction!r}")
     wanted = np.unique(_keys(gold.source_ids, gold.target_ids))
-    if direction == "union":
-        rows: NDArray[Any] = candidates.pairs.rows
-        columns = candidates.pairs.columns
-    else:
-        rows, places = np.nonzero(candidates.forward_columns >= 0)
-        columns = candidates.forward_columns[rows, places]
-    offered = _keys(candidates.source_ids[rows], candidates.target_ids[columns])
+    pairs = candidates.pairs
+    offered = _keys(candidates.source_ids[pairs.rows], candidates.target_ids[pairs.columns])
     return float(np.isin(wanted, offered).mean()) if len(wanted) else 0.0
 
 

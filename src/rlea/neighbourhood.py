@@ -25,11 +25,6 @@ class Neighbourhood:
     neighbour_ids: Ids  # (num_edges,)
     functionality: NDArray[np.float32]  # (2 * num_relations,)
 
-    @property
-    def degrees(self) -> NDArray[np.int64]:
-        """Number of edges of every entity."""
-        return np.diff(self.starts)
-
     @staticmethod
     def of(graph: KnowledgeGraph, max_relations: int | None = None) -> Neighbourhood:
         """All edges of a graph; loops (head = tail) say nothing about neighbours and are left out.

@@ -38,7 +38,7 @@ class AlignSettings:
     embedding: str = "names"  # works on any two graphs with labels, at once and without seeds
     matcher: str = "best-first"  # the strongest matcher that learns nothing
     candidates: int = 50  # per entity and direction; best-first loses about two points at 10, gains nothing at 100
-    pool: str = "auto"  # test targets where test links are known (as benchmarks do), else all entities without a seed
+    pool: str = "auto"  # the pair's own: "test" for benchmark folders, "all" for two graphs of one's own
     seed: int = 0
 
 
@@ -72,11 +72,14 @@ class Result:
             "recall": None if links is None else links.recall,
             "f1": None if links is None else links.f1,
             "matched": len(self.matching),
+            "judged": None if links is None else links.matched,
+            "correct": None if links is None else links.correct,
             "coverage": self.coverage,
             "ranks": None if self.ranks is None else self.ranks.as_dict(),
             "seconds": {stage: round(value, 3) for stage, value in self.seconds.items()},
             "peak_memory_mb": round(self.peak_memory_mb, 1),
             "seed": self.settings.seed,
+            "notes": list(self.pair.notes),
         }
 
 
@@ -93,16 +96,17 @@ def align(
     pool, source_ids, target_ids = choose_pool(pair, settings.pool)
     with clock("embed"):
         vectors = embed_entities(pair, settings.embedding, seed=settings.seed, progress=progress, **more)
+    with clock("compile"):
+        warm_up([settings.matcher], vectors, progress)
     with clock("candidates"):
         candidates = find(vectors, source_ids, target_ids, settings.candidates, progress)
     task = make_task(pair, candidates, settings.seed)
-    with clock("compile"):
-        warm_up(settings.matcher, task)
     progress("match", 0, 1, settings.matcher)
     with clock("match"):
         matching = MATCHERS[settings.matcher](task)
     progress("match", 1, 1, f"{len(matching):,} links")
-    links, ranks, coverage = evaluate(pair, matching, candidates, pool)
+    with clock("evaluate"):
+        links, ranks, coverage = evaluate(pair, matching, candidates, pool, progress)
     return Result(
         pair, settings, pool, matching, links, ranks, coverage, clock.seconds, memory.peak_mb(), dict(vectors.info)
     )
@@ -123,6 +127,8 @@ def bench(
     pool, source_ids, target_ids = choose_pool(pair, settings.pool)
     with clock("embed"):
         vectors = embed_entities(pair, settings.embedding, seed=settings.seed, progress=progress, **more)
+    with clock("compile"):
+        warm_up(matchers, vectors, progress)
     with clock("candidates"):
         candidates = find(vectors, source_ids, target_ids, settings.candidates, progress)
         _ = candidates.pairs  # shared by all, so not charged to the first
@@ -130,13 +136,12 @@ def bench(
     ranks = None
     for number, name in enumerate(matchers):
         progress("matchers", number, len(matchers), name)
-        with clock("compile"):
-            warm_up(name, task)
         memory.reset_peak()
         with clock("match"):
             matching = MATCHERS[name](task)
         peak = memory.peak_mb()
-        links, ranks, coverage = evaluate(pair, matching, candidates, pool, ranks)
+        with clock("evaluate"):
+            links, ranks, coverage = evaluate(pair, matching, candidates, pool, progress, ranks)
         chosen = AlignSettings(settings.embedding, name, settings.candidates, settings.pool, settings.seed)
         info = dict(vectors.info)
         yield Result(pair, chosen, pool, matching, links, ranks, coverage, dict(clock.seconds), peak, info)
@@ -170,9 +175,13 @@ def read(
         no_links(Path()) if path is None else read_placed_links(path, first, second) for path in (seeds, valid, gold)
     ]
     (train, known, test), notes = separate_splits(placed)
+    if gold is not None and not len(test):
+        raise InputError("no gold link is left to score with", path=gold, remedy="give links that are not seeds")
     if not len(train):
         notes = (*notes, "there are no seeds: matching starts from the similarity of the embeddings alone")
-    return GraphPair(f"{stem(source)}-{stem(Path(target))}", first, second, train, known, test, notes=notes)
+    return GraphPair(
+        f"{stem(source)}-{stem(Path(target))}", first, second, train, known, test, notes=notes, default_pool="all"
+    )
 
 
 def embed_entities(
@@ -186,6 +195,8 @@ def embed_entities(
     epochs: int | None = None,
 ) -> Embeddings:
     """Vectors by the name of a model, or from a file; `epochs` bounds the training of a model."""
+    if device not in ("auto", "cpu", "cuda"):
+        raise InputError(f"unknown device {device!r}", remedy="use auto, cpu or cuda")
     if name not in MODELS:
         from rlea.readers.vectors import read_embeddings
 
@@ -205,7 +216,7 @@ def choose_pool(pair: GraphPair, pool: str = "auto") -> tuple[str, Ids, Ids]:
     same identifiers the counterparts would have the same position: whoever settled a tie by position would be right.
     """
     if pool == "auto":
-        pool = "test" if len(pair.test) else "all"
+        pool = pair.default_pool if len(pair.test) else "all"
     if pool == "test":
         if not len(pair.test):
             raise InputError("--pool test needs test links and there are none", remedy="use --pool all")
@@ -231,34 +242,44 @@ def make_task(pair: GraphPair, candidates: Candidates, seed: int) -> Task:
 
 
 def evaluate(
-    pair: GraphPair, matching: Matching, candidates: Candidates, pool: str, ranks: RankMetrics | None = None
+    pair: GraphPair,
+    matching: Matching,
+    candidates: Candidates,
+    pool: str,
+    progress: Progress = silent,
+    ranks: RankMetrics | None = None,
 ) -> tuple[LinkMetrics | None, RankMetrics | None, float | None]:
-    """The only place where test links are read. Nothing where there are none."""
+    """Score the links. No stage before this one knows which source belongs to which target of the test links."""
     from rlea import metrics
 
     if not len(pair.test):
         return None, None, None
     links = metrics.link_metrics(matching, pair.test, pool=pool)
-    ranks = ranks or metrics.rank_metrics(candidates.embeddings, pair.test, candidates.target_ids, pool=pool)
+    ranks = ranks or metrics.rank_metrics(
+        candidates.embeddings, pair.test, candidates.target_ids, pool=pool, progress=progress
+    )
     return links, ranks, metrics.coverage(candidates, pair.test)
 
 
-def write(folder: Path, result: Result) -> list[Path]:
-    """Links in all formats, the record of the run and the report: all of them or none."""
+def write(folder: str | Path, result: Result) -> list[Path]:
+    """Links in all formats, the record of the run and the report: all of them or none. Seeds are not repeated."""
     from rlea.record import as_json, describe_run
     from rlea.report.page import render_run
-    from rlea.writers import write_links
-    from rlea.writers.rows import LinkRows
+    from rlea.writers import LinkRows, MappingSet, justification_of, write_links
 
-    rows = LinkRows.of(result.matching, result.pair.source, result.pair.target)
+    pair, settings = result.pair, result.settings
+    rows = LinkRows.of(result.matching, pair.source, pair.target)
     record = describe_run(
-        result=result.summary(),
-        fingerprint=result.pair.fingerprint,
-        embedding_info=result.info,
-        notes=list(result.pair.notes),
+        result=result.summary(), fingerprint=pair.fingerprint, embedding_info=result.info, notes=list(pair.notes)
+    )
+    uses = MODELS[settings.embedding].uses if settings.embedding in MODELS else ""
+    about = MappingSet(
+        mapping_tool_version=record["versions"]["rlea"],
+        mapping_date=record["time"][:10],
+        justification=justification_of(uses, MATCHERS[settings.matcher].uses_structure),
     )
     extra = {"run.json": as_json(record), "report.html": render_run(result, record)}
-    return write_links(folder, rows, extra=extra)
+    return write_links(folder, rows, about=about, extra=extra)
 
 
 # ---- small parts ----------------------------------------------------------------------------------------------------
@@ -277,16 +298,23 @@ class Clock:
         self.seconds[stage] = time.perf_counter() - start
 
 
-def warm_up(matcher: str, task: Task) -> None:
-    """Load the matcher's compiled code on a toy task, so that timings are of matching and not of compiling."""
-    from rlea.matching import Task, toy_task
+def warm_up(matchers: Sequence[str], vectors: Embeddings, progress: Progress) -> None:
+    """Load compiled code on a toy task, so that timings are of the work and not of compiling (which is done once)."""
+    from rlea.matching import toy_task
 
-    toy = toy_task(task.candidates.embeddings)
-    MATCHERS[matcher](Task(toy.source, toy.target, toy.seeds, toy.candidates, task.seed))
+    progress("compile", 0, len(matchers), "once, then kept on disk")
+    task = toy_task(vectors)
+    for number, name in enumerate(matchers, 1):
+        MATCHERS[name](task)
+        progress("compile", number, len(matchers))
 
 
-def check_settings(settings: AlignSettings, matchers: Sequence[str] = ()) -> None:
-    """Refuse what cannot work before any work is done."""
+def check_settings(settings: AlignSettings, matchers: Sequence[str] = (), output: Path | None = None) -> None:
+    """Refuse what cannot work before any work is done; `output` is a file that will be written in the end."""
+    if output is not None:
+        from rlea.writers import check_writable
+
+        check_writable(output)
     for name in (settings.matcher, *matchers):
         if name not in MATCHERS:
             raise InputError(f"unknown matcher {name!r}", remedy=suggest(name, MATCHERS))
@@ -297,6 +325,8 @@ def check_settings(settings: AlignSettings, matchers: Sequence[str] = ()) -> Non
         )
     if settings.candidates < 1:
         raise InputError(f"--candidates is {settings.candidates}", remedy="give a number of at least 1")
+    if not 0 <= settings.seed < 2**63:
+        raise InputError(f"--seed is {settings.seed}", remedy="give a number from 0 to 2^63 - 1")
     if settings.pool not in ("auto", "test", "all"):
         raise InputError(f"unknown pool {settings.pool!r}", remedy="use test or all")
 
@@ -305,7 +335,7 @@ def suggest(name: str, known: Sequence[str] | dict[str, Any], otherwise: str = "
     """The likeliest meaning of a mistyped name, or all there is."""
     close = difflib.get_close_matches(name, list(known), n=1)
     if close:
-        return f"did you mean {close[0]}?".rstrip("?")
+        return f"did you mean {close[0]}"
     return "use one of " + ", ".join(known) + (f", or {otherwise}" if otherwise else "")
 
 

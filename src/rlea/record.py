@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import shlex
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -19,7 +20,7 @@ def describe_run(**facts: Any) -> dict[str, Any]:
     """`facts` (settings, seed, fingerprint, timings, results) with versions, commit, command and machine added."""
     return {
         **facts,
-        "command": " ".join(["rlea", *sys.argv[1:]]),
+        "command": command(),
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "commit": commit(),
         "versions": {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}},
@@ -27,9 +28,24 @@ def describe_run(**facts: Any) -> dict[str, Any]:
             "system": platform.system(),
             "architecture": platform.machine(),
             "cores": os.cpu_count(),
-            "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9, 1),
+            "memory_gb": memory_gb(),
         },
     }
+
+
+def command() -> str:
+    """What was typed: a command of `rlea`, or the program that called the library."""
+    program, *arguments = sys.argv
+    start = ["rlea"] if Path(program).stem in ("rlea", "cli") else ["python", Path(program).name]
+    return shlex.join([*start, *arguments])
+
+
+def memory_gb() -> float | None:
+    """The machine's memory, where the system tells."""
+    try:
+        return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9, 1)
+    except (AttributeError, ValueError, OSError):
+        return None
 
 
 def as_json(record: dict[str, Any]) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -25,7 +26,17 @@ err = Console(stderr=True)
 
 @contextmanager
 def progress_bars(quiet: bool) -> Iterator[Report]:
-    """Bars with time left on standard error, one a stage."""
+    """Bars with time left on standard error, one a stage. An interrupt ends the command with a word and code 130."""
+    try:
+        with _reporter(quiet) as report:
+            yield report
+    except KeyboardInterrupt:
+        err.print("Stopped. Where a checkpoint was kept, the same command goes on from it.", highlight=False)
+        raise typer.Exit(130) from None
+
+
+@contextmanager
+def _reporter(quiet: bool) -> Iterator[Report]:
     from rlea.progress import silent
 
     if quiet:
@@ -63,7 +74,8 @@ def progress_lines(every: float = 30.0) -> Report:
         now = time.monotonic()
         if now - last >= every:
             last = now
-            err.print(f"{stage}: {100 * done / max(total, 1):.0f} % after {now - start:.0f} s {note}", highlight=False)
+            line = f"{stage}: {100 * done / max(total, 1):.0f} % after {now - start:.0f} s  {note}"
+            err.print(line.rstrip(), highlight=False)
 
     return report
 
@@ -124,15 +136,17 @@ def bench_table(results: list[Result]) -> Table:
 def result_table(result: Result) -> Table:
     """The outcome of one run."""
     summary = result.summary()
+    seconds = {"read": 0.0, **summary["seconds"]}  # in the order of the flow, however they were added
     facts = {
-        "links": f"{summary['matched']:,}",
+        "links": f"{summary['matched']:,} (seeds are not repeated among them)",
         "pool": f"{result.pool}",
+        "judged by gold": "-" if summary["judged"] is None else f"{summary['judged']:,}, {summary['correct']:,} right",
         "Hits@1": percent(summary["hits@1"]),
         "precision": percent(summary["precision"]),
         "recall": percent(summary["recall"]),
         "F1": percent(summary["f1"]),
         "gold among candidates": percent(summary["coverage"]),
-        "seconds": ", ".join(f"{stage} {value:.1f}" for stage, value in summary["seconds"].items()),
+        "seconds": ", ".join(f"{stage} {value:.1f}" for stage, value in seconds.items()),
         "peak memory": f"{summary['peak_memory_mb']:,.0f} MB",
     }
     if result.links is None:
@@ -141,10 +155,15 @@ def result_table(result: Result) -> Table:
 
 
 def fact_table(title: str, facts: dict[str, Any]) -> Table:
-    """Names and values."""
+    """Names and values; what is nested is left to the record."""
     table = Table(title=escape(title), title_justify="left", show_header=False)
     for name, value in facts.items():
-        shown = f"{value:.4f}" if isinstance(value, float) else str(value)
+        if isinstance(value, float):
+            shown = f"{value:.1f}" if name in ("seconds", "peak_memory_mb") else f"{value:.4f}"
+        elif isinstance(value, dict | list):
+            continue
+        else:
+            shown = str(value)
         table.add_row(name, escape(shown))
     return table
 
@@ -159,8 +178,9 @@ def link_table(result: Result, count: int = 6) -> Table:
     table.add_column("target")
     table.add_column("confidence", justify="right")
     order = np.argsort(-matching.confidences, kind="stable")
-    # Spread over the first half, so that not all rows are alike.
-    for place in order[: max(len(order) // 2, 1) : max(len(order) // 2 // count, 1)][:count]:
+    # Spread over the first half where there are many, so that not all rows are alike.
+    step = max(len(order) // 2 // count, 1) if len(order) > 2 * count else 1
+    for place in order[::step][:count]:
         table.add_row(
             escape(pair.source.names[matching.source_ids[place]]),
             escape(pair.target.names[matching.target_ids[place]]),

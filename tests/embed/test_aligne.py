@@ -92,13 +92,48 @@ def test_a_run_that_was_killed_goes_on_to_the_same_bytes(pair: GraphPair, tmp_pa
     expected = train_aligne(pair, SHORT, device="cpu")
     with pytest.raises(KilledError):
         train_aligne(pair, SHORT, device="cpu", progress=kill, checkpoint=path)
-    epochs = []
-    resumed = train_aligne(
-        pair, SHORT, device="cpu", progress=lambda stage, done, total, note="": epochs.append(done), checkpoint=path
-    )
-    assert epochs[0] == killed_at - killed_at % 4 + 1
+    told = []
+    resumed = train_aligne(pair, SHORT, device="cpu", progress=lambda *call: told.append(call), checkpoint=path)
+    kept = killed_at - killed_at % 4
+    assert told[0] == ("aligne", kept, 14, f"going on from epoch {kept}")
+    assert [call[1] for call in told[1:]] == list(range(kept + 1, 15))
+    assert not any("going on" in call[3] for call in told[1:])
     assert bytes_of(resumed) == bytes_of(expected)
-    assert resumed.info == expected.info
+    of_the_run = {"seconds": pytest.approx(0, abs=600), "resumed_at": [kept]}
+    assert expected.info["resumed_at"] == []
+    assert resumed.info == {**expected.info, **of_the_run}
+
+
+def test_seconds_are_those_of_the_whole_training(pair: GraphPair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    import rlea.embed.aligne as module
+
+    path = tmp_path / "aligne.checkpoint"
+    clock = iter(range(0, 10**6, 100))  # every look at it is 100 s after the one before
+    monkeypatch.setattr(module.time, "perf_counter", lambda: float(next(clock)))
+    first = train_aligne(pair, replace(SHORT, max_epochs=4), device="cpu", checkpoint=path)
+    assert (first.info["seconds"], first.info["resumed_at"]) == (200, [])  # the second look is for the checkpoint
+    second = train_aligne(pair, replace(SHORT, max_epochs=8), device="cpu", checkpoint=path)
+    assert (second.info["seconds"], second.info["resumed_at"]) == (300, [4])
+    third = train_aligne(pair, replace(SHORT, max_epochs=9), device="cpu", checkpoint=path)
+    assert (third.info["seconds"], third.info["resumed_at"]) == (300, [4, 8])
+
+
+def test_a_checkpoint_beyond_the_epochs_asked_for_is_refused(pair: GraphPair, tmp_path: Path):
+    path = tmp_path / "aligne.checkpoint"
+    train_aligne(pair, SHORT, device="cpu", checkpoint=path, epochs=8)
+    before = path.read_bytes()
+    with pytest.raises(InputError, match=r"aligne\.checkpoint: is the checkpoint of epoch 8.*delete it.*--epochs 8 or"):
+        train_aligne(pair, SHORT, device="cpu", checkpoint=path, epochs=7)
+    assert path.read_bytes() == before
+    assert train_aligne(pair, SHORT, device="cpu", checkpoint=path, epochs=8).info["epochs"] == 8
+
+
+def test_seeds_out_of_range_are_refused(pair: GraphPair):
+    settings = replace(SHORT, max_epochs=1)
+    for seed in (-1, 2**63):
+        with pytest.raises(InputError, match=f"the seed is {seed}"):
+            train_aligne(pair, settings, seed=seed, device="cpu")
+    assert train_aligne(pair, settings, seed=2**63 - 1, device="cpu").info["seed"] == 2**63 - 1
 
 
 def test_a_finished_run_is_not_trained_again(pair: GraphPair, tmp_path: Path):

@@ -3,7 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rlea.embed.checkpoint import load_checkpoint, save_checkpoint
+from rlea.embed.checkpoint import load_checkpoint, remove_checkpoint, save_checkpoint
 from rlea.errors import InputError
 
 
@@ -35,3 +35,26 @@ def test_another_run_and_other_files_are_refused(tmp_path: Path):
     path.write_text("hello")
     with pytest.raises(InputError, match="is not a training checkpoint"):
         load_checkpoint(path, {})
+
+
+def test_what_a_killed_run_left_is_overwritten_or_removed(tmp_path: Path):
+    path = tmp_path / "run.checkpoint"
+    left = tmp_path / ".run.checkpoint.partial"
+    left.write_text("half")
+    save_checkpoint(path, {"a": np.zeros(3)}, {"run": {}})
+    assert [file.name for file in tmp_path.iterdir()] == ["run.checkpoint"]
+    left.write_text("half")
+    remove_checkpoint(path)
+    remove_checkpoint(path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_places_that_cannot_be_written_are_said(tmp_path: Path):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "folder").mkdir()
+    for path in (tmp_path / "file" / "x", tmp_path / "folder", Path("/proc/rlea/x")):
+        with pytest.raises(InputError, match=f"{path}: the checkpoint cannot be written"):
+            save_checkpoint(path, {"a": np.zeros(3)}, {"run": {}})
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["file", "folder"]
+    with pytest.raises(InputError, match="is not a training checkpoint"):
+        load_checkpoint(tmp_path / "folder", {})

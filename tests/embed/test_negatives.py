@@ -125,3 +125,18 @@ def test_draws_depend_on_seed_and_epoch_only(triples: JointTriples):
     for change in ({"seed": 6}, {"epoch": 8}):
         other = sampler.draw(triples.source, 10, None, **({"seed": 5, "epoch": 7} | change))
         assert (draw[0] != other[0]).mean() > 0.8
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2**63 - 1])
+def test_draws_are_even(seed: int):
+    """Either end equally often, every entity equally often: chi-squared far below what an uneven draw would give."""
+    num_entities, num_triples, num_negatives = 50, 4000, 10
+    no_triples = np.empty((0, 3), dtype=np.int32)
+    sampler = Sampler.of(JointTriples(no_triples, no_triples, num_entities, num_entities, 1))
+    positives = np.zeros((num_triples, 3), dtype=np.int32)
+    negatives, corrupt_tail = sampler.draw(positives, num_negatives, None, seed=seed, epoch=1)
+    expected = num_triples * num_negatives / num_entities
+    counts = np.bincount(negatives.ravel(), minlength=num_entities)
+    assert counts.sum() == negatives.size
+    assert ((counts - expected) ** 2 / expected).sum() < num_entities + 6 * np.sqrt(2 * num_entities)
+    assert abs(corrupt_tail.mean() - 0.5) < 5 * 0.5 / np.sqrt(num_triples)

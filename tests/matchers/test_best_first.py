@@ -217,6 +217,19 @@ def test_one_to_one_and_reproducible_for_every_measure(measure):
     assert np.mean(right) > 0.9
 
 
+def test_a_link_without_rivals_is_not_sure():
+    source, target = graph([], ["a"]), graph([], ["x"])
+    strangers = np.array([[1.0, 0.0]], np.float32), np.array([[0.05, 1.0]], np.float32)
+    assert match(task_of(source, target, strangers)).confidences[0] < 0.2
+    neighbours = (
+        graph([("a", "r", "b"), ("b", "r", "c"), ("c", "r", "d")]),
+        graph([("x", "q", "y"), ("y", "q", "z"), ("z", "q", "w")]),
+    )
+    ones = np.ones((4, 2), np.float32)
+    found = match(task_of(*neighbours, (ones, ones), [("a", "x"), ("b", "y"), ("c", "z")]))
+    assert found.confidences[0] > 0.9  # what neighbours say counts
+
+
 def test_unequal_pools_no_seeds_no_edges():
     source = graph([], ["a", "b", "c"])
     target = graph([], ["x"])
@@ -272,13 +285,22 @@ def played_by_hand(task, settings):
         }
         matches = dict(zip(task.seeds.source_ids.tolist(), task.seeds.target_ids.tolist(), strict=True))
         supposed = dict(earlier)
+        given = {}  # what earlier matches gave, by pair and match
 
         def spread(s, t, share):
             for o, n in edges(source, s):
                 for p, m in edges(target, t):
                     if n in open_source and m in open_target:
                         weight = step(matches, o, p, table)
-                        if (n, m) in evidence or (weight > 0 and share * weight >= settings.creation):
+                        if (n, m) not in evidence and not (weight > 0 and share * weight >= settings.creation):
+                            continue
+                        if share == settings.kept_weight:
+                            given[n, m] = given.get((n, m), 0.0) + share * weight
+                        if share < 0:
+                            taken = min(-share * weight, given.get((n, m), 0.0))
+                            given[n, m] = given.get((n, m), 0.0) - taken
+                            evidence[n, m] -= taken
+                        else:
                             evidence[n, m] = evidence.get((n, m), 0.0) + share * weight
 
         for s, t in list(matches.items()):

@@ -9,8 +9,9 @@ from rlea.matchers import greedy, hungarian, mutual, nearest
 from rlea.matchers.confidence import ConfidenceSettings, log_sum_exp, rate_pairs, similarities
 
 
-def rate(task, row, column, temperature=0.05):
-    return float(rate_pairs(task.candidates, [row], [column], settings=ConfidenceSettings(temperature))[0])
+def rate(task, row, column, temperature=0.05, nobody=-9.0):
+    settings = ConfidenceSettings(temperature, nobody)
+    return float(rate_pairs(task.candidates, [row], [column], settings=settings)[0])
 
 
 def test_by_hand(make_task):
@@ -19,6 +20,16 @@ def test_by_hand(make_task):
     row_share = e(10) / (e(10) + e(9))
     column_share = e(10) / (e(10) + e(8))
     assert rate(task, 0, 0, temperature=0.1) == pytest.approx(np.sqrt(row_share * column_share), rel=1e-5)
+
+
+def test_nobody_is_a_rival():
+    """A lone pair is as sure as it is similar, and no surer."""
+    for similarity in (0.0, 0.4, 0.9):
+        target = np.array([[similarity, np.sqrt(1 - similarity**2)]], np.float32)
+        alone = find_candidates(Embeddings(np.array([[1.0, 0.0]], np.float32), target), [0], [0], 1)
+        share = np.exp(similarity / 0.1) / (np.exp(similarity / 0.1) + np.exp(0.4 / 0.1))
+        got = rate_pairs(alone, [0], [0], settings=ConfidenceSettings(0.1, nobody=0.4))
+        assert float(got[0]) == pytest.approx(share, rel=1e-4)
 
 
 def test_equal_rivals_share(make_task):

@@ -71,9 +71,13 @@ def test_folder_of_two_matrices(tmp_path: Path) -> None:
 def test_safetensors(tmp_path: Path) -> None:
     sides = {"source": ["s b", "s\u00a0c", "s a"], "target": ["t2", "nobody", "t1"]}
     matrices = {side: np.array([EXTRA[name] for name in names], dtype=np.float32) for side, names in sides.items()}
-    metadata = {f"{side}_ids": json.dumps(names) for side, names in sides.items()}
-    metadata |= {"measure": "inner", "name": "mine", "info": '{"epochs": 3}'}
-    save_file(matrices, tmp_path / "x.safetensors", metadata)
+    told: dict[str, object] = {f"{side}_ids": names for side, names in sides.items()}
+    save_file(matrices, tmp_path / "x.safetensors", {"rlea": json.dumps(told)})
+    embeddings = read_embeddings(tmp_path / "x.safetensors", S, T)
+    check(embeddings)
+    assert (embeddings.name, embeddings.measure, embeddings.info) == ("x", "cosine", {})
+    told |= {"measure": "inner", "name": "mine", "info": {"epochs": 3}, "format": 1}
+    save_file(matrices, tmp_path / "x.safetensors", {"rlea": json.dumps(told), "other": "left aside"})
     embeddings = read_embeddings(tmp_path / "x.safetensors", S, T)
     check(embeddings)
     assert (embeddings.name, embeddings.measure, embeddings.info) == ("mine", "inner", {"epochs": 3})

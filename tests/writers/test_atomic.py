@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rlea.errors import InputError
-from rlea.writers.atomic import atomic, write_all
+from rlea.writers.atomic import atomic, check_writable, write_all
 
 
 def names(folder: Path) -> list[str]:
@@ -83,10 +83,26 @@ def test_new_file_has_the_usual_permissions(tmp_path):
 def test_places_that_cannot_be_written_are_told_before_the_work(tmp_path):
     (tmp_path / "file").write_text("")
     (tmp_path / "folder").mkdir()
-    for path in (tmp_path / "file" / "a.txt", tmp_path / "folder"):
-        with pytest.raises(InputError, match=str(path)), atomic(path):
+    for path, problem in (
+        (tmp_path / "file" / "a.txt", f"{tmp_path}/file: is a file where a folder is needed"),
+        (tmp_path / "file" / "deep" / "a.txt", f"{tmp_path}/file: is a file where a folder is needed"),
+        (tmp_path / "folder", f"{tmp_path}/folder: is a folder where a file"),
+        (tmp_path / ("n" * 300), "cannot be written \\(file name too long"),
+        (Path("/proc/rlea/a.txt"), "/proc/rlea/a.txt: cannot be written"),
+    ):
+        with pytest.raises(InputError, match=problem), atomic(path):
             pytest.fail("the block was entered")
+        with pytest.raises(InputError, match=problem):
+            check_writable(path)
     assert names(tmp_path) == ["file", "folder"]
+
+
+def test_asking_whether_a_file_can_be_written_leaves_nothing(tmp_path):
+    (tmp_path / "a.txt").write_text("old")
+    for path in (tmp_path / "a.txt", tmp_path / "x" / "y" / "b.txt", tmp_path / "c.txt"):
+        assert check_writable(path) is None
+    assert names(tmp_path) == ["a.txt"]
+    assert (tmp_path / "a.txt").read_text() == "old"
 
 
 def test_write_all_writes_everything_or_nothing(tmp_path):

@@ -21,7 +21,7 @@ from rlea.graph import KnowledgeGraph
 from rlea.iri import from_iri
 from rlea.matching import Matching
 from rlea.readers.tables import read_link_rows
-from rlea.writers import LINK_FILES, LinkRows, MappingSet, write_links, write_links_file
+from rlea.writers import LINK_FILES, LinkRows, MappingSet, justification_of, write_links, write_links_file
 from rlea.writers.alignment_api import ALIGNMENT
 from rlea.writers.iris import strict_iri
 from rlea.writers.sameas import SAME_AS
@@ -288,6 +288,31 @@ def test_sssom_passes_the_reference_validator_and_loses_no_row(tmp_path):
     assert set(mappings.df["mapping_tool_version"]) == {"0.1"}
     assert mappings.converter.expand(mappings.df["subject_source"][0]) == "urn:rlea:EN%2015K"
     assert mappings.df["subject_label"].str.fullmatch('the "[0-9]+" name').all()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
+@pytest.mark.parametrize(
+    ("uses", "with_structure", "expected"),
+    [
+        ("names", False, "LexicalMatching"),
+        ("names", True, "CompositeMatching"),
+        ("structure", False, "StructuralMatching"),
+        ("structure", True, "StructuralMatching"),
+        ("", True, "UnspecifiedMatching"),
+    ],
+)
+def test_sssom_says_what_the_links_rest_on(tmp_path, uses, with_structure, expected):
+    about = MappingSet(
+        mapping_tool_version="0.1.0",
+        mapping_date="2026-01-31",
+        subject_source="EN_FR_15K_V1, source",
+        object_source="EN_FR_15K_V1, target",
+        justification=justification_of(uses, with_structure),
+    )
+    write_links(tmp_path, LinkRows.sort(["http://e.org/a"], ["http://f.org/b"], [0.5]), about=about)
+    mappings = parse_sssom(tmp_path / LINK_FILES["sssom"])
+    assert list(mappings.df["mapping_justification"]) == [f"semapv:{expected}"]
+    assert MappingSet().justification == "semapv:UnspecifiedMatching"
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")

@@ -12,6 +12,7 @@ a seed entity is swapped for its counterpart.
 from __future__ import annotations
 
 import hashlib
+import time
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -93,12 +94,16 @@ def train_aligne(
     Learns from the triples, `pair.train` and (for stopping) `pair.valid`; `pair.test` is not read. On the CPU the same
     seed gives the same bytes for any number of threads; on a GPU sums are not ordered, so results vary a little.
     With `checkpoint`, the state is kept in that file, and a run that finds the file goes on from it. `epochs` bounds
-    the training in place of the setting.
+    the training in place of the setting. Beside what the vectors are, `info` tells how the training went: `seconds`
+    it took in all, and `resumed_at`, the epochs after which it was taken up again.
     """
+    started = time.perf_counter()
     from rlea.embed.checkpoint import load_checkpoint, save_checkpoint
     from rlea.embed.negatives import Sampler, nearest_neighbours
 
     settings = settings or AlignESettings()
+    if not 0 <= seed < 2**63:
+        raise InputError(f"the seed is {seed}", remedy="give a number from 0 to 2^63 - 1")
     if epochs is not None:
         settings = replace(settings, max_epochs=epochs, epochs_without_valid=epochs)
     _require_data(pair)
@@ -117,10 +122,20 @@ def train_aligne(
     best: NDArray[np.float32] | None = None
     searched: NDArray[np.float32] | None = None  # the vectors among which neighbours were last searched
     saved: dict[str, NDArray[Any]] = {}
+    seconds_before, resumed_at = 0.0, []
     if checkpoint is not None and checkpoint.exists():
         saved, state = load_checkpoint(checkpoint, run)
         epoch, loss, stop = state["epoch"], state["loss"], EarlyStop(**state["stop"])
         best, searched = saved.pop("best", None), saved.pop("searched", None)
+        seconds_before, resumed_at = state["seconds"], [*state["resumed_at"], epoch]
+        if epoch > last_epoch:
+            raise InputError(
+                f"is the checkpoint of epoch {epoch}, and at most {last_epoch} epochs are asked for",
+                path=checkpoint,
+                remedy=f"delete it to train afresh, or give --epochs {epoch} or more",
+            )
+        if epoch < last_epoch and not stop.should_stop:
+            progress("aligne", epoch, last_epoch, f"going on from epoch {epoch}")
     trainer = _start(device, triples, settings, seed, saved)
 
     def find_neighbours(units: NDArray[np.float32], at_epoch: int) -> Ids:
@@ -163,7 +178,9 @@ def train_aligne(
                 arrays["best"] = best
             if searched is not None and not is_refreshed_before(epoch + 1):
                 arrays["searched"] = searched
-            save_checkpoint(checkpoint, arrays, {"run": run, "epoch": epoch, "loss": loss, "stop": asdict(stop)})
+            now = {"run": run, "epoch": epoch, "loss": loss, "stop": asdict(stop), "resumed_at": resumed_at}
+            seconds = seconds_before + time.perf_counter() - started
+            save_checkpoint(checkpoint, arrays, {**now, "seconds": seconds})
         note = f"loss {loss:.3f}"
         if stop.best_epoch:
             note += f"  valid Hits@1 {stop.last_score:.3f}"
@@ -180,6 +197,8 @@ def train_aligne(
         "loss_per_triple": loss,
         "valid_hits_at_1": stop.best_score if stop.best_epoch else None,
         "stopped": "validation no longer rose" if stop.should_stop else "number of epochs reached",
+        "seconds": seconds_before + time.perf_counter() - started,
+        "resumed_at": resumed_at,
     }
     if not validates:
         info["note"] = f"no validation links: trained for a fixed {last_epoch} epochs"
@@ -325,6 +344,8 @@ def _identity(pair: GraphPair, settings: AlignESettings, seed: int, device: str)
     kept = {name: value for name, value in asdict(settings).items() if "epochs" not in name}
     return {
         "model": "AlignE",
+        # Of the state and of the random draws: carried on under other draws, a run would be neither old nor new.
+        "version": 2,
         "source": pair.source.fingerprint,
         "target": pair.target.fingerprint,
         "links": links.hexdigest(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +17,35 @@ from rlea.errors import InputError
 
 def save_checkpoint(path: Path, arrays: Mapping[str, NDArray[Any]], state: Mapping[str, Any]) -> None:
     """Write arrays and JSON-able state; a reader sees the old file or the new one, never a part."""
+    from safetensors import SafetensorError
     from safetensors.numpy import save_file
 
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    partial = _partial(path)
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
         save_file(whole, partial, metadata={"state": json.dumps(dict(state), sort_keys=True)})
         with partial.open("rb") as file:
             os.fsync(file.fileno())
         partial.replace(path)
+    except (OSError, SafetensorError) as problem:
+        reason = (getattr(problem, "strerror", None) or str(problem)).lower()
+        remedy = "make room, or choose a folder that you may write to"
+        raise InputError(f"the checkpoint cannot be written ({reason})", path=path, remedy=remedy) from problem
     finally:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):  # what went wrong is to be told, not what went wrong on the way out
+            partial.unlink(missing_ok=True)
+
+
+def remove_checkpoint(path: Path) -> None:
+    """Remove a checkpoint, and what a run that was killed while writing it has left."""
+    path.unlink(missing_ok=True)
+    _partial(path).unlink(missing_ok=True)
+
+
+def _partial(path: Path) -> Path:
+    """Where a checkpoint is written before it is renamed: one name, so that the next run overwrites what was left."""
+    return path.with_name(f".{path.name}.partial")
 
 
 def load_checkpoint(path: Path, run: Mapping[str, Any]) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
@@ -39,7 +57,7 @@ def load_checkpoint(path: Path, run: Mapping[str, Any]) -> tuple[dict[str, NDArr
         with safe_open(path, framework="numpy") as file:
             state = json.loads((file.metadata() or {})["state"])
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, KeyError, ValueError) as problem:
+    except (SafetensorError, OSError, KeyError, ValueError) as problem:
         raise InputError("is not a training checkpoint", path=path, remedy=remedy) from problem
     made = state.get("run")
     if made != json.loads(json.dumps(dict(run))):

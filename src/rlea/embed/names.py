@@ -19,7 +19,6 @@ class NamesSettings:
 
     shortest: int = 2  # two-letter pieces keep short names (states, codes) comparable
     longest: int = 4  # longer pieces only repeat what the shorter ones say
-    min_count: int = 2  # a piece that occurs once connects nothing
 
 
 def embed_names(
@@ -34,19 +33,18 @@ def embed_names(
     settings = settings or NamesSettings()
     source = [plain(name) for name in pair.source.names]
     target = [plain(name) for name in pair.target.names]
-    count = max(1, min(settings.min_count, (len(source) + len(target)) // 2))
     vectorizer = TfidfVectorizer(
         analyzer="char_wb",
         ngram_range=(settings.shortest, settings.longest),
         lowercase=False,
-        min_df=count,
+        min_df=1,  # a piece that occurs once connects nothing, but without it the rest would look too similar
         sublinear_tf=True,
         dtype=np.float32,
     )
     progress("names", 0, 1)
     try:
         both = vectorizer.fit_transform(source + target).tocsr()
-    except ValueError:  # not one piece occurs twice: nothing is comparable, which is an answer too
+    except ValueError:  # no name has a letter: nothing is comparable, which is an answer too
         from scipy.sparse import csr_matrix
 
         both = csr_matrix(np.zeros((len(source) + len(target), 1), dtype=np.float32))

@@ -13,6 +13,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from rlea.candidates import mix
 from rlea.embed.triples import JointTriples
 from rlea.graph import Ids
 
@@ -114,12 +115,9 @@ _EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 @numba.njit(cache=True, inline="always")
-def _mix(x: Any) -> Any:
-    """The finaliser of SplitMix64: 64 well-mixed bits of a 64-bit number."""
-    x = x + np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
+def _bits(x: Any) -> Any:
+    """64 random bits of a number; the constant keeps zero from being its own hash."""
+    return mix(x + np.uint64(0x9E3779B97F4A7C15))
 
 
 @numba.njit(cache=True, inline="always")
@@ -136,7 +134,7 @@ def _key(head: Any, relation: Any, tail: Any, num_relations: Any, num_entities: 
 @numba.njit(cache=True)
 def _is_known(known: Any, key: Any) -> Any:
     mask = np.uint64(len(known) - 1)
-    slot = _mix(key) & mask
+    slot = mix(key) & mask
     while known[slot] != _EMPTY:
         if known[slot] == key:
             return True
@@ -149,7 +147,7 @@ def _fill_known(known: Any, triples: Any, num_relations: Any, num_entities: Any)
     mask = np.uint64(len(known) - 1)
     for i in range(len(triples)):
         key = _key(triples[i, 0], triples[i, 1], triples[i, 2], num_relations, num_entities)
-        slot = _mix(key) & mask
+        slot = mix(key) & mask
         while known[slot] != _EMPTY and known[slot] != key:
             slot = (slot + np.uint64(1)) & mask
         known[slot] = key
@@ -168,10 +166,10 @@ def _draw(
     negatives: Any,
     corrupt_tail: Any,
 ) -> None:
-    epoch_key = _mix(_mix(seed) ^ epoch)
+    epoch_key = _bits(_bits(seed) ^ epoch)
     width = neighbours.shape[1]
     for i in numba.prange(len(positives)):
-        stream = _mix(epoch_key ^ np.uint64(i))
+        stream = _bits(epoch_key ^ np.uint64(i))
         head, relation, tail = positives[i, 0], positives[i, 1], positives[i, 2]
         replace_tail = (stream & np.uint64(1)) == np.uint64(1)
         corrupt_tail[i] = replace_tail
@@ -181,7 +179,7 @@ def _draw(
         for j in range(negatives.shape[1]):
             chosen = np.int64(-1)
             for attempt in range(DRAWS):
-                bits = _mix(stream ^ np.uint64(1 + j * DRAWS + attempt))
+                bits = _bits(stream ^ np.uint64(1 + j * DRAWS + attempt))
                 # Where even the neighbourhood is all true, the second half of the draws looks in the whole graph.
                 if width > 0 and attempt < DRAWS // 2:
                     entity = np.int64(neighbours[replaced, _below(bits, width)])

@@ -17,6 +17,7 @@ class Matcher:
     module: str
     one_to_one: bool
     summary: str
+    uses_structure: bool = False  # looks at the graphs and not only at similarity
 
     def __call__(self, task: Task) -> Matching:
         # Imported on use: compiled code and scipy need not load to print the help.
@@ -33,5 +34,5 @@ MATCHERS: dict[str, Matcher] = {
     "hungarian": Matcher("hungarian", True, "assignment with the greatest total similarity"),
     "stable": Matcher("stable", True, "stable marriage (Gale-Shapley)"),
     "seq": Matcher("seq", True, "the paper's sequential baseline, after BootEA"),
-    "best-first": Matcher("best_first", True, "surest pair first, matches speak for their neighbours"),
+    "best-first": Matcher("best_first", True, "surest pair first, matches speak for their neighbours", True),
 }

@@ -1,7 +1,8 @@
-"""The confidence of a link: how clearly the pair beats its rivals on both sides, the same measure for every matcher.
+"""The confidence of a link by similarity alone: how clearly the pair beats its rivals on both sides.
 
 The number is uncalibrated: 0.8 does not promise that eight links of ten are right (`metrics.calibration` measures
-that where gold links are known). It orders links, and it means the same whichever matcher chose the link.
+that where gold links are known). It orders links, and it means the same for all matchers that look at similarity;
+`best-first` counts the evidence of neighbours in (see `evidence_game`).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ class ConfidenceSettings:
     # Of 0.02, 0.05 and 0.1 the least calibration error on average over an easy and a hard benchmark (EN_FR and D_W,
     # name vectors, validation links): 0.02 serves the easy one better, 0.1 the hard one.
     temperature: float = 0.05
+    nobody: float = 0.4  # similarity at which an entity is as likely to have no counterpart as this one
 
     def __post_init__(self) -> None:
         if not self.temperature > 0:
@@ -41,7 +43,8 @@ def rate_pairs(
     """The confidence in [0, 1] of pairs of positions; shape (num_pairs,).
 
     It is the geometric mean of two shares: that of the pair among all candidates of its source, and among all of its
-    target, each candidate weighing exp(similarity / temperature). `scores` spares computing the pairs' scores anew.
+    target, each candidate weighing exp(similarity / temperature). Nobody is a candidate too: an entity may have no
+    counterpart, and a pair without rivals is not yet right. `scores` spares computing the pairs' scores anew.
     """
     settings = settings or ConfidenceSettings()
     rows, columns = np.asarray(rows), np.asarray(columns)
@@ -53,6 +56,8 @@ def rate_pairs(
     weights = similarities(candidates, pairs.scores) / settings.temperature
     row_totals = log_sum_exp(weights, pairs.rows, candidates.num_rows)
     column_totals = log_sum_exp(weights, pairs.columns, candidates.num_columns)
+    nobody = settings.nobody / settings.temperature
+    row_totals, column_totals = np.logaddexp(row_totals, nobody), np.logaddexp(column_totals, nobody)
     own = similarities(candidates, scores) / settings.temperature
     # A pair that is no candidate itself is in neither total; the maximum keeps its share at most 1.
     row_shares = own - np.maximum(row_totals[rows], own)

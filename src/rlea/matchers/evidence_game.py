@@ -16,7 +16,7 @@ from rlea.matchers.pair_heap import find, grow, is_earlier, make_table, push, si
 Side = namedtuple("Side", "starts relations neighbours functionality means is_open")
 Vectors = namedtuple("Vectors", "kind scale source target s_starts s_columns s_values t_starts t_columns t_values")
 Game = namedtuple("Game", "source target vectors pair_source pair_target pair_base list_starts list_ends")
-Rules = namedtuple("Rules", "weight creation floor smoothing kept_weight temperature seed")
+Rules = namedtuple("Rules", "weight creation floor smoothing kept_weight temperature nobody seed")
 
 
 @numba.njit(cache=True)
@@ -28,6 +28,7 @@ def play(game, seed_source, seed_target, earlier_source, earlier_target, corresp
     room = 2 * num_pairs + 1024
     pair_source, pair_target = grow(game.pair_source, room), grow(game.pair_target, room)
     pair_base, pair_evidence = grow(game.pair_base, room), np.zeros(room, np.float32)
+    pair_supposed = np.zeros(room, np.float32)  # the part of the evidence that an earlier pass supposed
     table = make_table(pair_source, pair_target, num_pairs)
     heap_keys, heap_pairs = np.empty(room, np.float32), np.empty(room, np.int32)
     heap_size = -1  # no heap yet: while the seeds are spread, no key is final
@@ -61,12 +62,15 @@ def play(game, seed_source, seed_target, earlier_source, earlier_target, corresp
         num_waiting = 1
         if cursor < len(seed_source):
             waiting[0, 0], waiting[0, 1], shares[0] = seed_source[cursor], seed_target[cursor], 1.0
+            is_supposed = False
             cursor += 1
         elif cursor < num_known:
             k = cursor - len(seed_source)
             waiting[0, 0], waiting[0, 1], shares[0] = earlier_source[k], earlier_target[k], rules.kept_weight
+            is_supposed = True
             cursor += 1
         else:
+            is_supposed = False
             if heap_size < 0:
                 heap_size = 0
                 if num_pairs > len(heap_keys):
@@ -150,15 +154,21 @@ def play(game, seed_source, seed_target, earlier_source, earlier_target, corresp
                                         pair_target = grow(pair_target, 2 * num_pairs)
                                         pair_base = grow(pair_base, 2 * num_pairs)
                                         pair_evidence = grow(pair_evidence, 2 * num_pairs)
+                                        pair_supposed = grow(pair_supposed, 2 * num_pairs)
                                     pair = num_pairs
                                     num_pairs += 1
                                     pair_source[pair], pair_target[pair] = n, m
                                     pair_base[pair] = _base(game, n, m)
-                                    pair_evidence[pair] = 0.0
+                                    pair_evidence[pair], pair_supposed[pair] = 0.0, 0.0
                                     table[place] = pair
                                     if 2 * num_pairs > len(table):
                                         table = make_table(pair_source, pair_target, num_pairs)
-                                pair_evidence[pair] += share * step
+                                gain = share * step
+                                if share < 0:  # a pair that came into the game since was never given what is withdrawn
+                                    gain = -min(-gain, pair_supposed[pair])
+                                if is_supposed or share < 0:
+                                    pair_supposed[pair] += gain
+                                pair_evidence[pair] += gain
                                 if heap_size >= 0 and share > 0:
                                     if heap_size == len(heap_keys):
                                         heap_keys = grow(heap_keys, 2 * heap_size)
@@ -315,9 +325,12 @@ def _confidences(  # type: ignore[no-untyped-def]
 ):
     """The share of every accepted pair among the pairs of its source and of its target, at their last keys.
 
-    A softmax each way, the two multiplied and rooted; the key counts as it was when the pair was accepted.
+    A softmax each way, the two multiplied and rooted; the key counts as it was when the pair was accepted. Nobody is
+    a rival too, with a key of its own: an entity may have no counterpart, and a pair without rivals is not yet right.
     """
     sums, sums_back = np.zeros(len(found_source)), np.zeros(len(found_source))
+    for k in range(len(found_source)):
+        sums[k] = sums_back[k] = np.exp(min((rules.nobody - found_keys[k]) / rules.temperature, 30.0))
     place[:], place_back[:] = -1, -1
     for k in range(len(found_source)):
         place[found_source[k]], place_back[found_target[k]] = k, k

@@ -10,20 +10,13 @@ from rlea.errors import InputError
 if TYPE_CHECKING:
     from rlea.graph import GraphPair, KnowledgeGraph
 
-__all__ = ["is_pair", "looks_like_links", "read_graph", "read_pair"]
+__all__ = ["is_pair", "read_graph", "read_pair"]
 
 
 def is_pair(path: str | Path) -> bool:
     """Whether a path is a folder in one of the layouts that `read_pair` knows, be it complete or not."""
     path = Path(path)
     return path.is_dir() and bool(_kind_of_pair(path))
-
-
-def looks_like_links(path: str | Path) -> bool:
-    """Whether a file holds links rather than a graph, judged by its first rows."""
-    from rlea.readers.link_files import looks_like_links as judge
-
-    return judge(path)
 
 
 def read_graph(path: str | Path) -> KnowledgeGraph:

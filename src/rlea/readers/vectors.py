@@ -1,7 +1,7 @@
 """Entity vectors made elsewhere: safetensors, numpy arrays with a file of identifiers, or word2vec text.
 
-    x.safetensors         matrices `source` and `target`; metadata `source_ids` and `target_ids` (JSON lists), and
-                          `measure`, `name`, `info` (JSON object) if need be
+    x.safetensors         matrices `source` and `target`; one entry of metadata, `rlea`, a JSON object with the lists
+                          `source_ids` and `target_ids` and, if need be, `measure`, `name`, `info` (an object), `format`
     x.npy + x.ids         one matrix for both graphs, one identifier per line (`x.txt` is read for `x.ids`)
     folder                source.npy, source.ids, target.npy, target.ids
     x.vec, x.w2v, x.txt   word2vec text: identifier and numbers on each line, after an optional line "rows dimensions"
@@ -27,6 +27,7 @@ from rlea.graph import KnowledgeGraph
 from rlea.readers.text import check_file, error_at, read_text, shown, suffix_of
 
 Matrix = NDArray[np.float32]
+FORMAT = 1  # the newest form of the metadata in safetensors files that is understood here
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,7 +173,7 @@ def _read_safetensors(path: Path) -> tuple[tuple[_Block, _Block], str, str, dict
     from safetensors import SafetensorError, safe_open
 
     check_file(path)
-    remedy = "write it with the matrices source and target and the metadata source_ids and target_ids"
+    remedy = "write it with the matrices source and target and the metadata rlea, a JSON object with their identifiers"
     matrices: list[Matrix] = []
     try:
         with safe_open(path, framework="np") as file:
@@ -183,11 +184,14 @@ def _read_safetensors(path: Path) -> tuple[tuple[_Block, _Block], str, str, dict
                 matrices.append(_numeric(path, file.get_tensor(side), f"the matrix {side}"))
     except (SafetensorError, OSError, TypeError) as error:
         raise InputError("is no safetensors file or is cut off", path=path, remedy="write the file again") from error
+    told = _metadata(path, metadata, remedy)
     blocks = []
     for side, matrix in zip(("source", "target"), matrices, strict=True):
-        identifiers = _json(path, metadata, f"{side}_ids", remedy)
+        if f"{side}_ids" not in told:
+            raise InputError(f"the metadata rlea has no {side}_ids", path=path, remedy=remedy)
+        identifiers = told[f"{side}_ids"]
         if not isinstance(identifiers, list) or not all(isinstance(text, str) for text in identifiers):
-            raise InputError(f"the metadata {side}_ids is no JSON list of strings", path=path, remedy=remedy)
+            raise InputError(f"{side}_ids in its metadata is no list of strings", path=path, remedy=remedy)
         if len(identifiers) != len(matrix):
             raise InputError(
                 f"has {len(identifiers)} {side}_ids for the {len(matrix)} rows of the matrix {side}",
@@ -196,24 +200,39 @@ def _read_safetensors(path: Path) -> tuple[tuple[_Block, _Block], str, str, dict
             )
         unit = f"{side} row"
         blocks.append(_checked(_Block(path, _index(path, identifiers, unit), matrix, unit)))
-    measure = metadata.get("measure", "cosine")
+    measure = told.get("measure", "cosine")
     if measure not in MEASURES:
         raise InputError(
-            f"the measure {shown(measure, 30)} is not known", path=path, remedy=f"name one of {', '.join(MEASURES)}"
+            f"the measure {shown(str(measure), 30)} is not known",
+            path=path,
+            remedy=f"name one of {', '.join(MEASURES)}",
         )
-    info = _json(path, metadata, "info", "write info as a JSON object or leave it out") if "info" in metadata else {}
-    if not isinstance(info, dict):
-        raise InputError("the metadata info is no JSON object", path=path, remedy="correct it or leave it out")
-    return (blocks[0], blocks[1]), measure, metadata.get("name", path.stem), info
+    name, info = told.get("name", path.stem), told.get("info", {})
+    for key, value, kind, wanted in (("name", name, str, "string"), ("info", info, dict, "object")):
+        if not isinstance(value, kind):
+            raise InputError(
+                f"{key} in its metadata is no JSON {wanted}", path=path, remedy="correct it or leave it out"
+            )
+    return (blocks[0], blocks[1]), measure, name, info
 
 
-def _json(path: Path, metadata: Mapping[str, str], key: str, remedy: str) -> Any:
-    if key not in metadata:
-        raise InputError(f"has no metadata {key}", path=path, remedy=remedy)
+def _metadata(path: Path, metadata: Mapping[str, str], remedy: str) -> dict[str, Any]:
+    """What a safetensors file tells of its vectors."""
+    if "rlea" not in metadata:
+        raise InputError("has no metadata rlea", path=path, remedy=remedy)
     try:
-        return json.loads(metadata[key])
-    except ValueError as error:
-        raise InputError(f"the metadata {key} is no JSON", path=path, remedy=remedy) from error
+        told = json.loads(metadata["rlea"])
+    except (ValueError, RecursionError) as error:
+        raise InputError("the metadata rlea is no JSON", path=path, remedy=remedy) from error
+    if not isinstance(told, dict):
+        raise InputError("the metadata rlea is no JSON object", path=path, remedy=remedy)
+    if told.get("format", FORMAT) != FORMAT:
+        raise InputError(
+            f"its metadata has the format {shown(str(told['format']), 30)}, and only {FORMAT} is known",
+            path=path,
+            remedy="update rlea, or write the file again",
+        )
+    return told
 
 
 def _read_word2vec(path: Path, graphs: Sequence[KnowledgeGraph]) -> _Block:

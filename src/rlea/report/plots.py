@@ -4,72 +4,106 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
+
+import numpy as np
 
 WIDTH, HEIGHT = 420, 260
-LEFT, RIGHT, TOP, BOTTOM = 56, 12, 12, 36
+LEFT, RIGHT, TOP, BOTTOM = 56, 16, 12, 36
+MARKED_POINTS = 12  # a line of few points shows where they are
 
 
 @dataclass(frozen=True)
-class Line:
-    """A named line of points with both coordinates in [0, 1]."""
+class Axis:
+    """A stretch of numbers along one side of a plot, with the places that are labelled."""
 
-    name: str
-    points: Sequence[tuple[float, float]]
-    css: str  # the class that gives its colour
+    low: float = 0.0
+    high: float = 1.0
+    ticks: tuple[float, ...] = (0.0, 0.25, 0.5, 0.75, 1.0)
+
+    @classmethod
+    def around(cls, values: Sequence[float]) -> Axis:
+        """From the least to the greatest value, labelled at the ends and halfway."""
+        finite = [value for value in values if np.isfinite(value)]
+        low, high = (min(finite), max(finite)) if finite else (0.0, 1.0)
+        if low == high:
+            low, high = low - 0.5, high + 0.5
+        return cls(low, high, (low, (low + high) / 2, high))
+
+    def share(self, value: float) -> float:
+        """Where a value stands between the ends: 0 at the low one, 1 at the high one."""
+        return (value - self.low) / (self.high - self.low)
 
 
-def line_plot(lines: Sequence[Line], x_label: str, y_label: str, *, diagonal: bool = False) -> str:
-    """Lines over the unit square, with a legend where there are several."""
-    parts = [_frame(x_label, y_label)]
+UNIT = Axis()
+
+
+def line_plot(
+    points: Sequence[tuple[float, float]],
+    x_label: str,
+    y_label: str,
+    *,
+    x_axis: Axis = UNIT,
+    y_axis: Axis = UNIT,
+    diagonal: bool = False,
+) -> str:
+    """One line through the points (x, y), over the unit square unless axes are given."""
+    parts = [_frame(x_label, y_label, x_axis, y_axis)]
     if diagonal:
         parts.append(f'<line class="guide" x1="{_x(0)}" y1="{_y(0)}" x2="{_x(1)}" y2="{_y(1)}"/>')
-    for line in lines:
-        points = " ".join(f"{_x(x)},{_y(y)}" for x, y in line.points)
-        parts.append(f'<polyline class="{line.css}" points="{points}"/>')
-        if len(line.points) <= 12:
-            parts += [f'<circle class="{line.css}" cx="{_x(x)}" cy="{_y(y)}" r="3.5"/>' for x, y in line.points]
-    if len(lines) > 1:
-        for number, line in enumerate(lines):
-            y = _y(0.22 - 0.09 * number)
-            parts.append(f'<line class="{line.css}" x1="{_x(0.05)}" y1="{y}" x2="{_x(0.12)}" y2="{y}"/>')
-            parts.append(f'<text x="{_x(0.14)}" y="{y + 4}">{line.name}</text>')
+    places = [(_x(x_axis.share(x)), _y(y_axis.share(y))) for x, y in points if np.isfinite(x) and np.isfinite(y)]
+    parts.append(f'<polyline points="{" ".join(f"{x},{y}" for x, y in places)}"/>')
+    if len(places) <= MARKED_POINTS:
+        parts += [f'<circle cx="{x}" cy="{y}" r="3.5"/>' for x, y in places]
     return _svg(parts, f"{y_label} against {x_label}")
 
 
 def bar_plot(counts: Sequence[int], x_label: str, y_label: str) -> str:
     """Bars of equal width over [0, 1]; the tallest fills the height."""
-    parts = [_frame(x_label, y_label, y_ticks=False)]
     tallest = max(counts, default=0) or 1
+    y_axis = Axis(0, tallest, tuple(sorted({0, tallest // 2, tallest})))
+    parts = [_frame(x_label, y_label, UNIT, y_axis)]
     for number, count in enumerate(counts):
         low, high = number / len(counts), (number + 1) / len(counts)
-        top = _y(count / tallest)
+        top = _y(y_axis.share(count))
         parts.append(
-            f'<rect class="bar" x="{_x(low) + 1}" y="{top}" width="{_x(high) - _x(low) - 2:.1f}" '
-            f'height="{_y(0) - top:.1f}"><title>{low:.1f} to {high:.1f}: {count:,}</title></rect>'
+            f'<rect class="bar" x="{_x(low) + 1:.1f}" y="{top}" width="{_x(high) - _x(low) - 2:.1f}" '
+            f'height="{_y(0) - top:.1f}"><title>{low:.2f} to {high:.2f}: {count:,}</title></rect>'
         )
     return _svg(parts, f"{y_label} against {x_label}")
 
 
-def _x(value: float) -> float:
-    return round(LEFT + value * (WIDTH - LEFT - RIGHT), 1)
+def _x(share: float) -> float:
+    return round(LEFT + share * (WIDTH - LEFT - RIGHT), 1)
 
 
-def _y(value: float) -> float:
-    return round(HEIGHT - BOTTOM - value * (HEIGHT - TOP - BOTTOM), 1)
+def _y(share: float) -> float:
+    return round(HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM), 1)
 
 
-def _frame(x_label: str, y_label: str, *, y_ticks: bool = True) -> str:
+def _frame(x_label: str, y_label: str, x_axis: Axis, y_axis: Axis) -> str:
     parts = []
-    for tick in (0.0, 0.25, 0.5, 0.75, 1.0):
-        parts.append(f'<text class="tick" text-anchor="middle" x="{_x(tick)}" y="{_y(0) + 15}">{tick:g}</text>')
-        parts.append(f'<line class="grid" x1="{_x(0)}" y1="{_y(tick)}" x2="{_x(1)}" y2="{_y(tick)}"/>')
-        if y_ticks:
-            parts.append(f'<text class="tick" text-anchor="end" x="{LEFT - 6}" y="{_y(tick) + 4}">{tick:g}</text>')
-    parts.append(f'<text text-anchor="middle" x="{_x(0.5)}" y="{HEIGHT - 4}">{x_label}</text>')
+    for tick in x_axis.ticks:
+        x = _x(x_axis.share(tick))
+        parts.append(f'<text class="tick" text-anchor="middle" x="{x}" y="{_y(0) + 15}">{_number(tick)}</text>')
+    for tick in y_axis.ticks:
+        y = _y(y_axis.share(tick))
+        parts.append(f'<line class="grid" x1="{_x(0)}" y1="{y}" x2="{_x(1)}" y2="{y}"/>')
+        parts.append(f'<text class="tick" text-anchor="end" x="{LEFT - 6}" y="{y + 4:.1f}">{_number(tick)}</text>')
+    parts.append(f'<text text-anchor="middle" x="{_x(0.5)}" y="{HEIGHT - 4}">{escape(x_label)}</text>')
     middle = _y(0.5)
-    parts.append(f'<text text-anchor="middle" transform="rotate(-90 14 {middle})" x="14" y="{middle}">{y_label}</text>')
+    parts.append(
+        f'<text text-anchor="middle" transform="rotate(-90 12 {middle})" x="12" y="{middle}">{escape(y_label)}</text>'
+    )
     return "".join(parts)
 
 
+def _number(value: float) -> str:
+    """Short enough for the margin: 0.25, 12.5, 1,200, 1.25M."""
+    if abs(value) >= 1_000_000:
+        return f"{value / 1_000_000:.3g}M"
+    return f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:.3g}"
+
+
 def _svg(parts: Sequence[str], label: str) -> str:
-    return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}">{"".join(parts)}</svg>'
+    return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(label)}">{"".join(parts)}</svg>'

@@ -7,13 +7,23 @@ from pathlib import Path
 
 from rlea.errors import InputError
 from rlea.writers.alignment_api import put_links_alignment
-from rlea.writers.atomic import atomic, write_all
+from rlea.writers.atomic import atomic, check_writable, write_all
 from rlea.writers.rows import LinkRows
 from rlea.writers.sameas import put_links_sameas
-from rlea.writers.sssom import MappingSet, put_links_sssom
+from rlea.writers.sssom import MappingSet, justification_of, put_links_sssom
 from rlea.writers.tsv import put_links_tsv
 
-__all__ = ["LINK_FILES", "LinkRows", "MappingSet", "atomic", "write_all", "write_links", "write_links_file"]
+__all__ = [
+    "LINK_FILES",
+    "LinkRows",
+    "MappingSet",
+    "atomic",
+    "check_writable",
+    "justification_of",
+    "write_all",
+    "write_links",
+    "write_links_file",
+]
 
 # Format -> its file in a folder of results.
 LINK_FILES = {

@@ -64,12 +64,29 @@ def staged(paths: Sequence[str | Path]) -> Iterator[list[Path]]:
         raise
 
 
+def check_writable(path: str | Path) -> None:
+    """Raise where a file could not be written, and leave nothing behind: to be asked before long work, not after it.
+
+    For a folder of results, ask for one of the files in it.
+    """
+    made: list[Path] = []
+    try:
+        _make_folder(Path(os.path.realpath(path)), made)
+    finally:
+        for folder in reversed(made):
+            with suppress(OSError):  # somebody else may have put a file there
+                folder.rmdir()
+
+
 def _make_folder(place: Path, made: list[Path]) -> None:
     """Make the folder of a file and note the new folders in `made`; raise where the file cannot be written."""
-    if place.is_dir():
-        raise InputError("is a folder where a file is to be written", path=place, remedy="give another file name")
-    missing = [folder for folder in place.parents if not folder.exists()]
     try:
+        if place.is_dir():
+            raise InputError("is a folder where a file is to be written", path=place, remedy="give another file name")
+        missing = [folder for folder in place.parents if not folder.exists()]
+        existing = place.parents[len(missing)]
+        if not existing.is_dir():
+            raise InputError("is a file where a folder is needed", path=existing, remedy="name a folder, or a new one")
         for folder in reversed(missing):
             folder.mkdir()
             made.append(folder)

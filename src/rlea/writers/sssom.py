@@ -57,7 +57,14 @@ class MappingSet:
     mapping_date: str = ""  # YYYY-MM-DD, given by the caller: a clock read here would make every file differ
     # Not owl:sameAs: links with a confidence are guesses, and owl:sameAs makes a reasoner merge the entities.
     predicate: str = "skos:exactMatch"
-    justification: str = "semapv:CompositeMatching"  # names, attributes and structure together
+    justification: str = "semapv:UnspecifiedMatching"  # a term of semapv; see `justification_of`
+
+
+def justification_of(embedding_uses: str, matcher_uses_structure: bool) -> str:
+    """The semapv term for links found by an embedding that looks at `names`, `structure`, or something unknown."""
+    if embedding_uses == "names":
+        return "semapv:CompositeMatching" if matcher_uses_structure else "semapv:LexicalMatching"
+    return "semapv:StructuralMatching" if embedding_uses == "structure" else "semapv:UnspecifiedMatching"
 
 
 def write_links_sssom(path: str | Path, rows: LinkRows, about: MappingSet | None = None) -> None:
