@@ -8,7 +8,7 @@ import pytest
 
 from rlea.errors import InputError
 from rlea.graph import KnowledgeGraph, Links
-from rlea.readers import looks_like_links
+from rlea.readers.link_files import looks_like_links
 from rlea.readers.tables import read_link_rows, read_links, read_matching_and_gold
 
 SAME_AS = "http://www.w3.org/2002/07/owl#sameAs"
