@@ -58,7 +58,7 @@ def test_bench_json_has_a_row_for_every_matcher(run_cli, tmp_path):
     done = run_cli("bench", demo_folder(), "--embedding", "names", "--matchers", "all", "--json", "--output", kept)
     assert done.code == 0, done.err
     rows = json.loads(done.out)["rows"]
-    assert [row["matcher"] for row in rows] == list(MATCHERS)
+    assert [row["matcher"] for row in rows] == [name for name, matcher in MATCHERS.items() if not matcher.trained]
     for row in rows:
         assert set(row) >= BENCH_KEYS
         assert row["one_to_one"] or not MATCHERS[row["matcher"]].one_to_one

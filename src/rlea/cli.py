@@ -54,6 +54,7 @@ Pool = Annotated[
     ),
 ]
 Device = Annotated[str, typer.Option(help="For training: auto, cpu or cuda.")]
+Preset = Annotated[str, typer.Option(help="Of the agent: paper, released, paper-no-estimator, paper-random.")]
 Output = Annotated[Path | None, typer.Option(help="Folder for links in all formats, report.html and run.json.")]
 
 
@@ -102,6 +103,8 @@ def align(
     matcher: Annotated[str, typer.Option(help="How pairs are decided; `rlea matchers` lists them.")] = "best-first",
     candidates: Candidates = 50,
     pool: Pool = "auto",
+    preset: Preset = "paper",
+    agent: Annotated[str, typer.Option(help="A trained agent (`rlea train`) for --matcher rlea.")] = "",
     fold: Fold = None,
     seed: Seed = 0,
     device: Device = "auto",
@@ -121,7 +124,7 @@ def align(
     from rlea.embed import MODELS
 
     with progress_bars(quiet or json_) as report:
-        settings = pipeline.AlignSettings(embedding, matcher, candidates, pool, seed)
+        settings = pipeline.AlignSettings(embedding, matcher, candidates, pool, seed, preset, agent)
         pipeline.check_settings(settings, output=None if output is None else output / "links.tsv")
         clock = pipeline.Clock()
         with clock("read"):
@@ -149,7 +152,9 @@ def align(
 def bench(
     pair_folder: Annotated[Path, typer.Argument(metavar="PAIR", help="A benchmark folder: links are known.")],
     embedding: Embedding = "names",
-    matchers: Annotated[str, typer.Option(help="[cyan]all[/cyan], or names with commas between them.")] = "all",
+    matchers: Annotated[
+        str, typer.Option(help="[cyan]all[/cyan] that need no training, or names with commas.")
+    ] = "all",
     candidates: Candidates = 50,
     pool: Pool = "auto",
     fold: Fold = None,
@@ -169,7 +174,8 @@ def bench(
     from rlea.errors import InputError
     from rlea.matchers import MATCHERS
 
-    names = list(MATCHERS) if matchers == "all" else [name.strip() for name in matchers.split(",") if name.strip()]
+    untrained = [name for name, matcher in MATCHERS.items() if not matcher.trained]
+    names = untrained if matchers == "all" else [name.strip() for name in matchers.split(",") if name.strip()]
     if not names:
         raise InputError("--matchers names none", remedy="use all, or names with commas between them")
     with progress_bars(quiet or json_) as report:
@@ -216,6 +222,43 @@ def embed(
         return
     facts = {**summary["training"], **{key: value for key, value in summary.items() if key != "training"}}
     out.print(fact_table(f"{model} on {summary['pair']}", facts))
+
+
+@app.command(rich_help_panel=STUDY)
+def train(
+    pair_folder: Annotated[Path, typer.Argument(metavar="PAIR", help="A benchmark or pair folder with seeds.")],
+    embedding: Embedding = "aligne",
+    preset: Preset = "paper",
+    episodes: Annotated[int | None, typer.Option(help="In place of the preset's number.")] = None,
+    output: Annotated[Path, typer.Option(help="A .safetensors file.")] = Path("agent.safetensors"),
+    fold: Fold = None,
+    seed: Seed = 0,
+    device: Device = "auto",
+    json_: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Train an agent and keep it, to decode other folds or new entities with it. Stopped, it goes on where it was.
+
+    Example:  rlea train D_Y_15K_V1 --embedding vectors.safetensors --output agent.safetensors
+    """
+    from rlea import commands
+
+    with progress_bars(quiet or json_) as report:
+        summary = commands.train_to_file(
+            pair_folder,
+            embedding,
+            preset,
+            output,
+            fold=fold,
+            seed=seed,
+            device=device,
+            episodes=episodes,
+            progress=report,
+        )
+    if json_:
+        print_json(summary)
+        return
+    out.print(fact_table(f"{preset} agent on {summary['pair']}", summary))
 
 
 @app.command(rich_help_panel=STUDY)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 from rlea import memory
 from rlea.embed import MODELS
 from rlea.errors import InputError
-from rlea.pipeline import Result, choose_pool, embed_entities, suggest
+from rlea.pipeline import AlignSettings, Clock, Result, check_settings, choose_pool, embed_entities, suggest
 from rlea.progress import Progress, silent
 from rlea.readers import read_graph, read_pair
 
@@ -92,6 +93,59 @@ def embed_to_file(
         write_embeddings(output, vectors, pair.source, pair.target)
     remove_checkpoint(checkpoint)
     return summary
+
+
+def train_to_file(
+    folder: Path,
+    embedding: str,
+    preset: str,
+    output: Path,
+    *,
+    fold: str | None,
+    seed: int,
+    device: str,
+    episodes: int | None,
+    progress: Progress = silent,
+) -> dict[str, Any]:
+    """Train an agent on a pair's seeds and keep it; an interrupted training goes on from its checkpoint."""
+    from rlea.agent.agent import PRESETS, Agent
+    from rlea.writers.atomic import atomic
+
+    if preset not in PRESETS:
+        raise InputError(f"unknown preset {preset!r}", remedy=suggest(preset, PRESETS))
+    if output.suffix != ".safetensors":
+        raise InputError("agents are written as safetensors", path=output, remedy="end the name in .safetensors")
+    settings = PRESETS[preset]
+    if episodes is not None:
+        if episodes < 1:
+            raise InputError(f"--episodes is {episodes}", remedy="give a number of at least 1")
+        settings = replace(settings, train=replace(settings.train, episodes=episodes))
+    check_settings(AlignSettings(embedding=embedding, seed=seed), output=output)
+    pair = read_pair(folder, fold)
+    vectors = embed_entities(pair, embedding, seed=seed, progress=progress, device=device)
+    clock = Clock()
+    checkpoint = output.with_suffix(".checkpoint")
+    agent = Agent(settings, seed=seed)
+    with clock("train"):
+        agent.fit(pair.source, pair.target, vectors, pair.train, pair.valid, progress=progress, checkpoint=checkpoint)
+    with atomic(output) as temporary:
+        agent.save(temporary)
+    checkpoint.unlink(missing_ok=True)
+    last = agent.history[-1]
+    return {
+        "pair": pair.name,
+        "fold": pair.fold,
+        "preset": preset,
+        "seed": seed,
+        "episodes": len(agent.history),
+        "best_episode": agent.best_episode,
+        "aligned": last["aligned"],
+        "reward": last["reward"],
+        "accepted": last["accepted"],
+        "seconds": round(clock.seconds["train"], 1),
+        "peak_memory_mb": round(memory.peak_mb(), 1),
+        "output": str(output),
+    }
 
 
 def evaluate_files(links: Path, gold: Path) -> dict[str, Any]:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import difflib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -40,6 +40,8 @@ class AlignSettings:
     candidates: int = 50  # per entity and direction; best-first loses about two points at 10, gains nothing at 100
     pool: str = "auto"  # the pair's own: "test" for benchmark folders, "all" for two graphs of one's own
     seed: int = 0
+    preset: str = "paper"  # of the agent, where it is the matcher
+    agent: str = ""  # a file with a trained agent, in place of training one
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,15 +103,11 @@ def align(
     with clock("candidates"):
         candidates = find(vectors, source_ids, target_ids, settings.candidates, progress)
     task = make_task(pair, candidates, settings.seed)
-    progress("match", 0, 1, settings.matcher)
-    with clock("match"):
-        matching = MATCHERS[settings.matcher](task)
-    progress("match", 1, 1, f"{len(matching):,} links")
+    info = dict(vectors.info)
+    matching = decide(pair, task, settings, clock, info, progress)
     with clock("evaluate"):
         links, ranks, coverage = evaluate(pair, matching, candidates, pool, progress)
-    return Result(
-        pair, settings, pool, matching, links, ranks, coverage, clock.seconds, memory.peak_mb(), dict(vectors.info)
-    )
+    return Result(pair, settings, pool, matching, links, ranks, coverage, clock.seconds, memory.peak_mb(), info)
 
 
 def bench(
@@ -136,14 +134,12 @@ def bench(
     ranks = None
     for number, name in enumerate(matchers):
         progress("matchers", number, len(matchers), name)
+        chosen, info = replace(settings, matcher=name), dict(vectors.info)
         memory.reset_peak()
-        with clock("match"):
-            matching = MATCHERS[name](task)
+        matching = decide(pair, task, chosen, clock, info, progress)
         peak = memory.peak_mb()
         with clock("evaluate"):
             links, ranks, coverage = evaluate(pair, matching, candidates, pool, progress, ranks)
-        chosen = AlignSettings(settings.embedding, name, settings.candidates, settings.pool, settings.seed)
-        info = dict(vectors.info)
         yield Result(pair, chosen, pool, matching, links, ranks, coverage, dict(clock.seconds), peak, info)
     progress("matchers", len(matchers), len(matchers))
 
@@ -241,6 +237,30 @@ def make_task(pair: GraphPair, candidates: Candidates, seed: int) -> Task:
     return Task(pair.source, pair.target, pair.train, candidates, seed)
 
 
+def decide(
+    pair: GraphPair, task: Task, settings: AlignSettings, clock: Clock, info: dict[str, Any], progress: Progress
+) -> Matching:
+    """Let the matcher decide; the agent is trained on the seeds first, unless a trained one is given."""
+    match: Callable[[Task], Matching] = MATCHERS[settings.matcher]
+    if MATCHERS[settings.matcher].trained:
+        from rlea.agent.agent import Agent
+
+        with clock("train"):
+            if settings.agent:
+                agent = Agent.load(settings.agent)
+            else:
+                agent = Agent(settings.preset, seed=settings.seed)
+                vectors = task.candidates.embeddings
+                agent.fit(pair.source, pair.target, vectors, pair.train, pair.valid, progress=progress)
+            info["agent"] = {"preset": settings.preset, "best_episode": agent.best_episode, "history": agent.history}
+        match = agent.match
+    progress("match", 0, 1, settings.matcher)
+    with clock("match"):
+        matching = match(task)
+    progress("match", 1, 1, f"{len(matching):,} links")
+    return matching
+
+
 def evaluate(
     pair: GraphPair,
     matching: Matching,
@@ -305,7 +325,8 @@ def warm_up(matchers: Sequence[str], vectors: Embeddings, progress: Progress) ->
     progress("compile", 0, len(matchers), "once, then kept on disk")
     task = toy_task(vectors)
     for number, name in enumerate(matchers, 1):
-        MATCHERS[name](task)
+        if not MATCHERS[name].trained:
+            MATCHERS[name](task)
         progress("compile", number, len(matchers))
 
 
@@ -323,6 +344,8 @@ def check_settings(settings: AlignSettings, matchers: Sequence[str] = (), output
             f"{settings.embedding!r} is neither an embedding nor a file",
             remedy=suggest(settings.embedding, MODELS, "a path to a .safetensors, .npy or word2vec file"),
         )
+    if settings.agent and not Path(settings.agent).is_file():
+        raise InputError("there is no such file", path=settings.agent, remedy="give a file that `rlea train` wrote")
     if settings.candidates < 1:
         raise InputError(f"--candidates is {settings.candidates}", remedy="give a number of at least 1")
     if not 0 <= settings.seed < 2**63:

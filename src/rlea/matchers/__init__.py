@@ -18,6 +18,7 @@ class Matcher:
     one_to_one: bool
     summary: str
     uses_structure: bool = False  # looks at the graphs and not only at similarity
+    trained: bool = False  # learns from the seeds first, which takes a while
 
     def __call__(self, task: Task) -> Matching:
         # Imported on use: compiled code and scipy need not load to print the help.
@@ -35,4 +36,5 @@ MATCHERS: dict[str, Matcher] = {
     "stable": Matcher("stable", True, "stable marriage (Gale-Shapley)"),
     "seq": Matcher("seq", True, "the paper's sequential baseline, after BootEA"),
     "best-first": Matcher("best_first", True, "surest pair first, matches speak for their neighbours", True),
+    "rlea": Matcher("rlea", True, "the paper's agent: match or mismatch, learned by reinforcement", True, trained=True),
 }

@@ -1,0 +1,355 @@
+"""The agent as an object: `fit` on a pair's seeds, `match` any task in the same space, `save`, `load`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from rlea.agent.deck import Deck, label_deck, make_deck
+from rlea.agent.env import AlignmentEnv, EnvSettings, Vectors
+from rlea.agent.policy import GraphView, Policy, PolicySettings, Value
+from rlea.agent.reinforce import (
+    Learner,
+    Table,
+    TrainSettings,
+    as_numbers,
+    decode,
+    match_probabilities,
+    run_episode,
+)
+from rlea.candidates import Candidates, find_candidates, prepare
+from rlea.embeddings import Embeddings
+from rlea.errors import InputError
+from rlea.graph import KnowledgeGraph, Links
+from rlea.matching import Matching, Task
+from rlea.progress import Progress, silent
+
+FORMAT = "rlea agent 1"
+
+
+@dataclass(frozen=True)
+class AgentSettings:
+    """Everything about an agent that is chosen before training."""
+
+    candidates: int = 10  # per source, as in the paper
+    pool: str = "seeds"  # targets met in training: those of the "seeds", as test pools are made, or "all"
+    tau: float = 1.0  # of the difficulty
+    best_of: str = "source"  # whose best similarity difficulty is measured from: "source" (paper) or "all" (program)
+    sampled: bool = False  # draw actions when decoding, as the authors' program does, in place of the likelier one
+    complete: bool = False  # match what the agent left over by similarity, so that every source gets a link
+    env: EnvSettings = field(default_factory=EnvSettings)
+    policy: PolicySettings = field(default_factory=PolicySettings)
+    train: TrainSettings = field(default_factory=TrainSettings)
+
+
+PRESETS: dict[str, AgentSettings] = {
+    # As the text of the paper says.
+    "paper": AgentSettings(),
+    # As the authors' program behaves: all layers start at zero, one linear layer, the best similarity of all pairs in
+    # the difficulty, one step in eight learned from, no gamma^i, actions drawn at test time.
+    "released": AgentSettings(
+        best_of="all",
+        sampled=True,
+        policy=PolicySettings(activation=False, zero_start=True),
+        train=TrainSettings(update_share=0.125, discount_steps=False),
+    ),
+    # The paper's ablations.
+    "paper-no-estimator": AgentSettings(policy=PolicySettings(estimator=False)),
+    "paper-random": AgentSettings(env=EnvSettings(random_order=True)),
+}
+
+
+class Agent:
+    """Decides candidate pairs one after another.
+
+    >>> agent = Agent("paper").fit(source, target, embeddings, seeds)      # doctest: +SKIP
+    >>> links = agent.match(task)                                          # doctest: +SKIP
+    """
+
+    def __init__(self, settings: AgentSettings | str = "paper", *, seed: int = 0, device: str = "cpu") -> None:
+        if isinstance(settings, str):
+            if settings not in PRESETS:
+                raise InputError(f"unknown preset {settings!r}", remedy=f"use one of {', '.join(PRESETS)}")
+            settings = PRESETS[settings]
+        self.settings = settings
+        self.seed = seed
+        self.device = torch.device(device)
+        self.policy: Policy | None = None
+        self.history: list[dict[str, Any]] = []
+        self.best_episode = 0
+
+    # ---- training ---------------------------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        source: KnowledgeGraph,
+        target: KnowledgeGraph,
+        embeddings: Embeddings,
+        seeds: Links,
+        valid: Links | None = None,
+        *,
+        progress: Progress = silent,
+        checkpoint: Path | None = None,
+        on_episode: Callable[[dict[str, Any]], None] | None = None,
+    ) -> Agent:
+        """Learn from the seeds; keep the policy with the most right links on `valid`, or the last without them.
+
+        The candidates of a seed's source are sought among the seeds' targets (or all, see `pool`), those of a
+        validation source among all targets that are no seed's. With `checkpoint` a stopped run goes on where it was.
+        """
+        if not len(seeds):
+            raise InputError("the agent is trained on seed links and there are none", remedy="give --seeds")
+        vectors = dense(embeddings, self.seed)
+        views = self._views(source, target, vectors)
+        dim = int(views[0].vectors.shape[1])
+        with torch.random.fork_rng():
+            torch.manual_seed(self.seed)
+            policy, value = Policy(dim, self.settings.policy), Value(dim, self.settings.policy)
+        learner = Learner(policy.to(self.device), value.to(self.device), self.settings.train)
+
+        met = seeds.target_ids if self.settings.pool == "seeds" else np.arange(target.num_entities, dtype=np.int32)
+        found = find_candidates(vectors, shuffled(seeds.source_ids, 1), shuffled(met, 2), self._k)
+        deck = label_deck(
+            make_deck(found, self._k, self.seed), found, seeds, tau=self.settings.tau, best_of=self.settings.best_of
+        )
+        table = self._table(deck, found)
+        env = AlignmentEnv(deck, env_vectors(views, found), self.settings.env)
+        exam = None
+        if valid is not None and len(valid):
+            pool = np.setdiff1d(np.arange(target.num_entities, dtype=np.int32), seeds.target_ids)
+            asked = find_candidates(vectors, shuffled(valid.source_ids, 1), shuffled(pool, 2), self._k)
+            answers = label_deck(make_deck(asked, self._k, self.seed), asked, valid)
+            exam = self._table(answers, asked)
+
+        best_score, best = -1, {name: tensor.clone() for name, tensor in policy.state_dict().items()}
+        run = self._identity(vectors, seeds, valid)
+        if checkpoint is not None and checkpoint.exists():
+            best_score, best = self._resume(checkpoint, run, learner)
+        last = self.settings.train.episodes
+        while learner.episode < last:
+            result = run_episode(learner, *views, table, self.settings.env, env.skip_rates, self.seed)
+            row = as_numbers(result)
+            if exam is not None and (learner.episode % self.settings.train.valid_every == 0 or learner.episode == last):
+                steps = decode(exam.deck, match_probabilities(policy, *views, exam))
+                row["valid_aligned"] = int((exam.deck.labels[steps.pairs] & (steps.actions == 1)).sum())
+                if row["valid_aligned"] > best_score:
+                    best_score, self.best_episode = row["valid_aligned"], learner.episode
+                    best = {name: tensor.clone() for name, tensor in policy.state_dict().items()}
+            self.history.append(row)
+            if on_episode is not None:
+                on_episode(row)
+            if checkpoint is not None and (learner.episode % 10 == 0 or learner.episode == last):
+                self._save_state(checkpoint, run, learner, best_score, best)
+            note = f"aligned {result.aligned}  length {result.length}  reward {result.reward:.0f}"
+            progress("agent", learner.episode, last, note)
+        if exam is not None:
+            policy.load_state_dict(best)
+        else:
+            self.best_episode = last
+        self.policy = policy
+        return self
+
+    # ---- decoding ---------------------------------------------------------------------------------------------------
+
+    def match(self, task: Task) -> Matching:
+        """One-to-one links of a task in the same embedding space; the confidence is the policy's."""
+        if self.policy is None:
+            raise InputError("the agent has not been trained", remedy="call fit or load first")
+        candidates = task.candidates
+        if candidates.num_rows == 0 or candidates.num_columns == 0:
+            return Matching.of([], [], [])
+        vectors = dense(candidates.embeddings, self.seed)
+        views = self._views(task.source, task.target, vectors)
+        expected = self.policy.dim
+        if views[0].vectors.shape[1] != expected:
+            raise InputError(
+                f"the agent was trained on vectors of {expected} dimensions, not {views[0].vectors.shape[1]}",
+                remedy="use the vectors it was trained on, or train again",
+            )
+        deck = make_deck(candidates, self._k, task.seed)
+        probability = match_probabilities(self.policy, *views, self._table(deck, candidates))
+        draws = (
+            np.random.default_rng([task.seed, 7]).random(len(deck), dtype=np.float32) if self.settings.sampled else None
+        )
+        steps = decode(deck, probability, draws)
+        taken = steps.pairs[steps.actions == 1]
+        if self.settings.complete:
+            taken = np.append(taken, left_over(deck, taken))
+        return Matching.of(
+            candidates.source_ids[deck.rows[taken]], candidates.target_ids[deck.columns[taken]], probability[taken]
+        )
+
+    # ---- keeping ----------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | Path) -> None:
+        """Weights and settings as safetensors with JSON; no pickle."""
+        from safetensors.torch import save_file
+
+        if self.policy is None:
+            raise InputError("the agent has not been trained", remedy="call fit before save")
+        about = {
+            "format": FORMAT,
+            "settings": asdict(self.settings),
+            "seed": self.seed,
+            "best_episode": self.best_episode,
+            "history": self.history,
+        }
+        weights = {name: tensor.contiguous() for name, tensor in self.policy.state_dict().items()}
+        # One key: several would be written in random order, and the same agent would not be the same file.
+        save_file(weights, path, metadata={"rlea": json.dumps(about, sort_keys=True)})
+
+    @staticmethod
+    def load(path: str | Path, *, device: str = "cpu") -> Agent:
+        """An agent as it was saved."""
+        from safetensors import SafetensorError, safe_open
+
+        try:
+            with safe_open(path, framework="pt") as file:
+                about = json.loads((file.metadata() or {}).get("rlea", "{}"))
+                weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        except (OSError, SafetensorError, ValueError) as problem:
+            raise InputError(
+                "cannot be read as a trained agent", path=path, remedy="give a file of Agent.save"
+            ) from problem
+        if about.get("format") != FORMAT:
+            raise InputError("is no trained agent of this version", path=path, remedy="train it again")
+        agent = Agent(settings_of(about["settings"]), seed=about["seed"], device=device)
+        dim = weights["trunk.encoder.layers.0.weight"].shape[1]
+        agent.policy = Policy(dim, agent.settings.policy).to(agent.device)
+        agent.policy.load_state_dict(weights)
+        agent.history = about["history"]
+        agent.best_episode = about["best_episode"]
+        return agent
+
+    # ---- small parts ------------------------------------------------------------------------------------------------
+
+    @property
+    def _k(self) -> int:
+        return self.settings.candidates
+
+    def _views(
+        self, source: KnowledgeGraph, target: KnowledgeGraph, vectors: Embeddings
+    ) -> tuple[GraphView, GraphView]:
+        return (
+            GraphView(source, np.asarray(prepare(vectors.source, vectors)), self.device),
+            GraphView(target, np.asarray(prepare(vectors.target, vectors)), self.device),
+        )
+
+    def _table(self, deck: Deck, candidates: Candidates) -> Table:
+        columns = candidates.forward_columns[:, : self._k].astype(np.int64)
+        ids = np.where(columns < 0, -1, candidates.target_ids[columns])
+        return Table(
+            deck,
+            torch.as_tensor(candidates.source_ids.astype(np.int64), device=self.device),
+            torch.as_tensor(ids, device=self.device),
+        )
+
+    def _identity(self, vectors: Embeddings, seeds: Links, valid: Links | None) -> str:
+        digest = hashlib.sha256(json.dumps(asdict(self.settings), sort_keys=True).encode())
+        digest.update(f"{self.seed}".encode())
+        for array in (vectors.source, vectors.target, seeds.source_ids, seeds.target_ids):
+            digest.update(np.ascontiguousarray(array).tobytes())
+        if valid is not None:
+            digest.update(valid.source_ids.tobytes() + valid.target_ids.tobytes())
+        return digest.hexdigest()
+
+    def _save_state(
+        self, path: Path, run: str, learner: Learner, best_score: int, best: dict[str, torch.Tensor]
+    ) -> None:
+        from rlea.embed.checkpoint import save_checkpoint
+
+        arrays: dict[str, NDArray[Any]] = {f"best.{name}": tensor.cpu().numpy() for name, tensor in best.items()}
+        for title, module, optimiser in (
+            ("policy", learner.policy, learner.policy_optimiser),
+            ("value", learner.value, learner.value_optimiser),
+        ):
+            arrays |= {f"{title}.{name}": tensor.cpu().numpy() for name, tensor in module.state_dict().items()}
+            for number, moments in optimiser.state_dict()["state"].items():
+                arrays |= {
+                    f"{title}-adam.{number}.{name}": np.asarray(tensor.cpu()) for name, tensor in moments.items()
+                }
+        state = {"run": {"id": run}, "episode": learner.episode, "best_score": best_score}
+        state |= {"best_episode": self.best_episode, "history": self.history}
+        save_checkpoint(path, arrays, state)
+
+    def _resume(self, path: Path, run: str, learner: Learner) -> tuple[int, dict[str, torch.Tensor]]:
+        from rlea.embed.checkpoint import load_checkpoint
+
+        arrays, state = load_checkpoint(path, {"id": run})
+        tensors = {name: torch.as_tensor(np.array(array)) for name, array in arrays.items()}
+        for title, module, optimiser in (
+            ("policy", learner.policy, learner.policy_optimiser),
+            ("value", learner.value, learner.value_optimiser),
+        ):
+            module.load_state_dict(part(tensors, f"{title}."))
+            groups = optimiser.state_dict()["param_groups"]
+            moments: dict[int, dict[str, torch.Tensor]] = {}
+            for name, tensor in part(tensors, f"{title}-adam.").items():
+                number, key = name.split(".")
+                moments.setdefault(int(number), {})[key] = tensor
+            optimiser.load_state_dict({"state": moments, "param_groups": groups})
+        learner.episode = state["episode"]
+        self.best_episode, self.history = state["best_episode"], state["history"]
+        return state["best_score"], part(tensors, "best.")
+
+
+def part(tensors: dict[str, torch.Tensor], prefix: str) -> dict[str, torch.Tensor]:
+    """The entries under a prefix, without it."""
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+
+
+def settings_of(values: dict[str, Any]) -> AgentSettings:
+    """Settings from their dictionary."""
+    nested = {"env": EnvSettings, "policy": PolicySettings, "train": TrainSettings}
+    return AgentSettings(**{key: nested[key](**value) if key in nested else value for key, value in values.items()})
+
+
+def shuffled(ids: NDArray[np.int32], side: int) -> NDArray[np.int32]:
+    """Ids in a random order of their side's own, so that positions tell nothing."""
+    return np.random.default_rng(side).permutation(np.unique(ids))
+
+
+def dense(embeddings: Embeddings, seed: int, dim: int = 100) -> Embeddings:
+    """The embeddings themselves, or sparse ones reduced to `dim` dimensions by a truncated SVD of both sides."""
+    if not embeddings.is_sparse:
+        return embeddings
+    from scipy.sparse import vstack
+    from sklearn.decomposition import TruncatedSVD
+
+    source: Any = embeddings.source
+    target: Any = embeddings.target
+    both = vstack([source, target])
+    reduced = TruncatedSVD(min(dim, both.shape[1] - 1), random_state=seed).fit_transform(both).astype(np.float32)
+    split = embeddings.source.shape[0]
+    return replace(embeddings, source=reduced[:split], target=reduced[split:])
+
+
+def env_vectors(views: tuple[GraphView, GraphView], candidates: Candidates) -> Vectors:
+    """What the environment shows of the entities of the pools: own vectors and means over the neighbourhood."""
+    source, target = views
+    rows, columns = candidates.source_ids.astype(np.int64), candidates.target_ids.astype(np.int64)
+    return Vectors(
+        source.vectors[rows].cpu().numpy(),
+        target.vectors[columns].cpu().numpy(),
+        source.averaged[rows].cpu().numpy(),
+        target.averaged[columns].cpu().numpy(),
+    )
+
+
+def left_over(deck: Deck, taken: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Pairs among what is unmatched, in descending similarity, one-to-one."""
+    from rlea.agent.deck import play_deck
+
+    free = np.ones(len(deck), np.float32)
+    used_rows, used_columns = np.isin(deck.rows, deck.rows[taken]), np.isin(deck.columns, deck.columns[taken])
+    never = np.zeros(len(deck), np.float32)
+    blocked = (used_rows | used_columns).astype(np.float32)
+    return play_deck(deck, free, blocked, never, never).pairs

@@ -1,0 +1,227 @@
+"""The policy network of the paper (section 3.2): graph convolutions, a pair layer, and a mutual-information estimate.
+
+All candidates of a set of sources are scored in one pass; equation numbers stand beside the lines.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from rlea.graph import KnowledgeGraph
+
+
+@dataclass(frozen=True)
+class PolicySettings:
+    """Shape of the network. The paper leaves all sizes open; the defaults are those of its authors' program."""
+
+    encoder: str = "gcn"  # or "gat"
+    num_layers: int = 1  # the text says "multi-layer" and gives no number
+    hidden: int = 64
+    pair_hidden: int = 8
+    activation: bool = True  # ReLU after every layer
+    estimator: bool = True  # the mutual-information estimate
+    zero_start: bool = False  # as the authors' program: every layer starts at zero and stays there
+
+
+class GraphView:
+    """One graph as the encoder sees it: who is next to whom, itself included, and the fixed input vectors."""
+
+    def __init__(self, graph: KnowledgeGraph, vectors: NDArray[np.float32], device: torch.device) -> None:
+        count = graph.num_entities
+        head, tail = graph.triples[:, 0].astype(np.int64), graph.triples[:, 2].astype(np.int64)
+        own = np.arange(count)
+        # Each neighbour once, whatever the number of relations between the two.
+        keys = np.unique(np.concatenate([head * count + tail, tail * count + head, own * count + own]))
+        rows, columns = np.divmod(keys, max(count, 1))
+        starts = np.zeros(count + 1, dtype=np.int64)
+        np.cumsum(np.bincount(rows, minlength=count), out=starts[1:])
+        shares = (1.0 / np.diff(starts))[rows].astype(np.float32)
+        with warnings.catch_warnings():
+            # The format is marked "beta" by torch on its first use; the product with a matrix is all that is needed.
+            warnings.filterwarnings("ignore", message="Sparse CSR tensor support")
+            self._fill(starts, rows, columns, shares, device)
+        self.vectors = torch.as_tensor(vectors, dtype=torch.float32, device=device)
+        # The input never changes, so its neighbourhood means are computed once for all episodes.
+        self.averaged = self.mean @ self.vectors
+
+    def _fill(
+        self,
+        starts: NDArray[np.int64],
+        rows: NDArray[np.int64],
+        columns: NDArray[np.int64],
+        shares: NDArray[np.float32],
+        device: torch.device,
+    ) -> None:
+        count = len(starts) - 1
+        self.starts = torch.as_tensor(starts, device=device)
+        self.rows = torch.as_tensor(rows, device=device)
+        self.columns = torch.as_tensor(columns, device=device)
+        self.mean = torch.sparse_csr_tensor(
+            self.starts,
+            self.columns,
+            torch.as_tensor(shares, device=device),
+            (count, count),
+            device=device,
+            check_invariants=True,
+        )
+        back = np.lexsort((rows, columns))
+        back_starts = np.zeros(count + 1, dtype=np.int64)
+        np.cumsum(np.bincount(columns, minlength=count), out=back_starts[1:])
+        # The transpose, for the way back: gradients of a sparse product are taken with it.
+        self.mean_back = torch.sparse_csr_tensor(
+            torch.as_tensor(back_starts, device=device),
+            torch.as_tensor(rows[back], device=device),
+            torch.as_tensor(shares[back], device=device),
+            (count, count),
+            device=device,
+            check_invariants=True,
+        )
+
+
+class _Average(torch.autograd.Function):
+    """Mean over neighbours, with the stored transpose on the way back."""
+
+    @staticmethod
+    def forward(ctx, hidden, view):  # type: ignore[no-untyped-def]
+        ctx.view = view
+        return view.mean @ hidden
+
+    @staticmethod
+    def backward(ctx, gradient):  # type: ignore[no-untyped-def]
+        return ctx.view.mean_back @ gradient, None
+
+
+class GcnEncoder(nn.Module):
+    """Equation 1: g_x^k = ReLU(mean over neighbours and self of W g_i^(k-1)); the weights serve both graphs."""
+
+    def __init__(self, dim: int, settings: PolicySettings) -> None:
+        super().__init__()
+        sizes = [dim] + [settings.hidden] * settings.num_layers
+        self.layers = nn.ModuleList(nn.Linear(before, after, bias=False) for before, after in pairwise(sizes))
+        self.activation = settings.activation
+
+    def forward(self, view: GraphView, ids: torch.Tensor) -> torch.Tensor:
+        """Outputs of some entities of a graph, (len(ids), hidden)."""
+        if len(self.layers) == 1:  # then no entity needs another's output
+            hidden = self.layers[0](view.averaged[ids])
+            return torch.relu(hidden) if self.activation else hidden
+        hidden = self.layers[0](view.averaged)
+        for layer in list(self.layers)[1:]:
+            hidden = torch.relu(hidden) if self.activation else hidden
+            hidden = _Average.apply(layer(hidden), view)  # type: ignore[no-untyped-call]
+        return (torch.relu(hidden) if self.activation else hidden)[ids]
+
+
+class GatEncoder(nn.Module):
+    """The other encoder: neighbours weighted by attention (one head) instead of alike."""
+
+    def __init__(self, dim: int, settings: PolicySettings) -> None:
+        super().__init__()
+        sizes = [dim] + [settings.hidden] * settings.num_layers
+        self.layers = nn.ModuleList(nn.Linear(before, after, bias=False) for before, after in pairwise(sizes))
+        self.of_self = nn.ModuleList(nn.Linear(after, 1, bias=False) for after in sizes[1:])
+        self.of_other = nn.ModuleList(nn.Linear(after, 1, bias=False) for after in sizes[1:])
+        self.activation = settings.activation
+
+    def forward(self, view: GraphView, ids: torch.Tensor) -> torch.Tensor:
+        """Outputs of some entities of a graph, (len(ids), hidden)."""
+        hidden = view.vectors
+        for layer, of_self, of_other in zip(self.layers, self.of_self, self.of_other, strict=True):
+            hidden = layer(hidden)  # (entities, hidden)
+            raw = of_self(hidden)[view.rows, 0] + of_other(hidden)[view.columns, 0]  # (edges,)
+            raw = nn.functional.leaky_relu(raw, 0.2)
+            top = torch.full((len(hidden),), -torch.inf, device=raw.device).scatter_reduce(0, view.rows, raw, "amax")
+            weight = (raw - top.detach()[view.rows]).exp()
+            total = torch.zeros(len(hidden), device=raw.device).index_add(0, view.rows, weight)
+            weight = weight / total[view.rows]
+            hidden = torch.zeros_like(hidden).index_add(0, view.rows, weight[:, None] * hidden[view.columns])
+            hidden = torch.relu(hidden) if self.activation else hidden
+        return hidden[ids]
+
+
+class Trunk(nn.Module):
+    """Encoder, pair layer and estimate: what policy and value network have in common."""
+
+    def __init__(self, dim: int, settings: PolicySettings) -> None:
+        super().__init__()
+        encoders = {"gcn": GcnEncoder, "gat": GatEncoder}
+        self.encoder = encoders[settings.encoder](dim, settings)
+        self.source_part = nn.Linear(settings.hidden, settings.pair_hidden)  # W_h, split where the pair is joined
+        self.target_part = nn.Linear(settings.hidden, settings.pair_hidden, bias=False)
+        self.ratio = nn.Linear(settings.hidden, settings.hidden, bias=False) if settings.estimator else None  # W_f
+        self.width = settings.pair_hidden + (1 if settings.estimator else 0)
+        if settings.zero_start:
+            for parameter in self.parameters():
+                nn.init.zeros_(parameter)
+
+    def forward(
+        self,
+        source: GraphView,
+        target: GraphView,
+        source_ids: torch.Tensor,  # (rows,) entity ids
+        target_ids: torch.Tensor,  # (rows, k) entity ids of the candidates, -1 for none
+    ) -> torch.Tensor:
+        """Features of every candidate pair, (rows, k, width)."""
+        present = target_ids >= 0
+        # Targets are candidates of many sources: each is encoded once.
+        needed, chosen = target_ids.clamp(min=0).unique(return_inverse=True)  # type: ignore[no-untyped-call]
+        g_source = self.encoder(source, source_ids)  # (rows, hidden)
+        g_target = self.encoder(target, needed)  # (needed, hidden)
+        # Equation 2. `embedding` gathers rows like an index, and is much faster on the way back.
+        h = self.source_part(g_source)[:, None] + nn.functional.embedding(chosen, self.target_part(g_target))
+        h = torch.relu(h)
+        if self.ratio is None:
+            return h
+        # Equations 3 and 4 in log form: a softmax over the source's candidates, each against its opponents.
+        others = nn.functional.embedding(chosen, g_target)  # (rows, k, hidden)
+        log_f = torch.bmm(others, self.ratio(g_source)[:, :, None])[:, :, 0]
+        estimate = log_f.masked_fill(~present, -torch.inf).softmax(dim=1)
+        estimate = torch.where(present, estimate, torch.zeros_like(estimate))
+        return torch.cat([h, estimate[:, :, None]], dim=2)
+
+
+class Policy(nn.Module):
+    """Equation 5: a softmax over two actions; and beside it the state value, from a trunk of its own."""
+
+    def __init__(self, dim: int, settings: PolicySettings | None = None) -> None:
+        super().__init__()
+        self.settings = settings or PolicySettings()
+        self.dim = dim
+        self.trunk = Trunk(dim, self.settings)
+        self.head = nn.Linear(self.trunk.width, 2, bias=False)  # W_p
+        if self.settings.zero_start:
+            nn.init.zeros_(self.head.weight)
+
+    def forward(
+        self, source: GraphView, target: GraphView, source_ids: torch.Tensor, target_ids: torch.Tensor
+    ) -> torch.Tensor:
+        """log pi(a | s) of every candidate pair, (rows, k, 2); action 1 is match."""
+        logits: torch.Tensor = self.head(self.trunk(source, target, source_ids, target_ids))
+        return logits.log_softmax(dim=2)
+
+
+class Value(nn.Module):
+    """The baseline: an estimate of the return from the same features, (rows, k)."""
+
+    def __init__(self, dim: int, settings: PolicySettings | None = None) -> None:
+        super().__init__()
+        self.settings = settings or PolicySettings()
+        self.trunk = Trunk(dim, self.settings)
+        self.head = nn.Linear(self.trunk.width, 1)
+        if self.settings.zero_start:
+            for parameter in self.head.parameters():
+                nn.init.zeros_(parameter)
+
+    def forward(
+        self, source: GraphView, target: GraphView, source_ids: torch.Tensor, target_ids: torch.Tensor
+    ) -> torch.Tensor:
+        """The estimated return from every candidate pair on, (rows, k)."""
+        result: torch.Tensor = self.head(self.trunk(source, target, source_ids, target_ids))
+        return result[:, :, 0]

@@ -1,0 +1,16 @@
+"""The agent of the paper as a matcher: trained on the seeds of the task, then let loose on its candidates.
+
+This is the plain way, without validation links; `pipeline.decide` gives it these, a preset and a checkpoint.
+"""
+
+from __future__ import annotations
+
+from rlea.agent.agent import Agent, AgentSettings
+from rlea.matching import Matching, Task
+
+
+def match(task: Task, settings: AgentSettings | None = None) -> Matching:
+    """One-to-one links by an agent that learns from `task.seeds`; the confidence is the policy's probability."""
+    agent = Agent(settings or "paper", seed=task.seed)
+    agent.fit(task.source, task.target, task.candidates.embeddings, task.seeds)
+    return agent.match(task)
