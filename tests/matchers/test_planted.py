@@ -39,7 +39,7 @@ def test_every_matcher_finds_what_it_should(name, make_task):
 
 def test_greedy_takes_an_easier_case_in_one_to_one_pairs(make_task):
     scores = np.eye(5)[[3, 1, 4, 0, 2]] + 0.1
-    for name in sorted(MATCHERS.keys() - {"best-first"}):
+    for name in sorted(name for name, matcher in MATCHERS.items() if not matcher.uses_structure):
         matching = MATCHERS[name](make_task(scores))
         assert matching.target_ids.tolist() == [3, 1, 4, 0, 2], name
         assert matching.source_ids.tolist() == [0, 1, 2, 3, 4], name
