@@ -37,7 +37,7 @@ class AlignSettings:
 
     embedding: str = "names"  # works on any two graphs with labels, at once and without seeds
     matcher: str = "best-first"  # the strongest matcher that learns nothing
-    candidates: int = 50  # per entity and direction; best-first loses about two points at 10, gains nothing at 100
+    candidates: int = 50  # per entity and direction
     pool: str = "auto"  # the pair's own: "test" for benchmark folders, "all" for two graphs of one's own
     seed: int = 0
     preset: str = "paper"  # of the agent, where it is the matcher
