@@ -68,7 +68,7 @@ PRESETS: dict[str, AgentSettings] = {
 
 
 class Agent:
-    """Decides candidate pairs one after another.
+    """Decides candidate pairs one after another. `device` is "cpu", "cuda", or "auto" for CUDA where there is some.
 
     >>> agent = Agent("paper").fit(source, target, embeddings, seeds)      # doctest: +SKIP
     >>> links = agent.match(task)                                          # doctest: +SKIP
@@ -81,7 +81,7 @@ class Agent:
             settings = PRESETS[settings]
         self.settings = settings
         self.seed = seed
-        self.device = torch.device(device)
+        self.device = torch.device(choose_device(device))
         self.policy: Policy | None = None
         self.history: list[dict[str, Any]] = []
         self.best_episode = 0
@@ -110,8 +110,9 @@ class Agent:
         vectors = dense(embeddings, self.seed)
         views = self._views(source, target, vectors)
         dim = int(views[0].vectors.shape[1])
-        with torch.random.fork_rng():
-            torch.manual_seed(self.seed)
+        # Weights are drawn on the CPU: the same start on every device, and no other generator is touched.
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(self.seed)
             policy, value = Policy(dim, self.settings.policy), Value(dim, self.settings.policy)
         learner = Learner(policy.to(self.device), value.to(self.device), self.settings.train)
 
@@ -130,7 +131,7 @@ class Agent:
             exam = self._table(answers, asked)
 
         best_score, best = -1, {name: tensor.clone() for name, tensor in policy.state_dict().items()}
-        run = self._identity(vectors, seeds, valid)
+        run = {"id": self._identity(vectors, seeds, valid), "device": self.device.type}
         if checkpoint is not None and checkpoint.exists():
             best_score, best = self._resume(checkpoint, run, learner)
         last = self.settings.train.episodes
@@ -138,9 +139,11 @@ class Agent:
             result = run_episode(learner, *views, table, self.settings.env, env.skip_rates, self.seed)
             row = as_numbers(result)
             if exam is not None and (learner.episode % self.settings.train.valid_every == 0 or learner.episode == last):
-                steps = decode(exam.deck, match_probabilities(policy, *views, exam))
+                draws = self._draws(exam.deck, learner.episode)
+                steps = decode(exam.deck, match_probabilities(policy, *views, exam), draws)
                 row["valid_aligned"] = int((exam.deck.labels[steps.pairs] & (steps.actions == 1)).sum())
-                if row["valid_aligned"] > best_score:
+                # Of equals the later one: it has seen more, and the paper takes the last of all.
+                if row["valid_aligned"] >= best_score:
                     best_score, self.best_episode = row["valid_aligned"], learner.episode
                     best = {name: tensor.clone() for name, tensor in policy.state_dict().items()}
             self.history.append(row)
@@ -176,9 +179,7 @@ class Agent:
             )
         deck = make_deck(candidates, self._k, task.seed)
         probability = match_probabilities(self.policy, *views, self._table(deck, candidates))
-        draws = (
-            np.random.default_rng([task.seed, 7]).random(len(deck), dtype=np.float32) if self.settings.sampled else None
-        )
+        draws = self._draws(deck, task.seed)
         steps = decode(deck, probability, draws)
         taken = steps.pairs[steps.actions == 1]
         if self.settings.complete:
@@ -235,6 +236,12 @@ class Agent:
     def _k(self) -> int:
         return self.settings.candidates
 
+    def _draws(self, deck: Deck, number: int) -> NDArray[np.float32] | None:
+        """Random numbers to draw actions by where the agent does so, else nothing."""
+        if not self.settings.sampled:
+            return None
+        return np.random.default_rng([number, 7]).random(len(deck), dtype=np.float32)
+
     def _views(
         self, source: KnowledgeGraph, target: KnowledgeGraph, vectors: Embeddings
     ) -> tuple[GraphView, GraphView]:
@@ -262,7 +269,7 @@ class Agent:
         return digest.hexdigest()
 
     def _save_state(
-        self, path: Path, run: str, learner: Learner, best_score: int, best: dict[str, torch.Tensor]
+        self, path: Path, run: dict[str, str], learner: Learner, best_score: int, best: dict[str, torch.Tensor]
     ) -> None:
         from rlea.embed.checkpoint import save_checkpoint
 
@@ -276,14 +283,14 @@ class Agent:
                 arrays |= {
                     f"{title}-adam.{number}.{name}": np.asarray(tensor.cpu()) for name, tensor in moments.items()
                 }
-        state = {"run": {"id": run}, "episode": learner.episode, "best_score": best_score}
+        state = {"run": run, "episode": learner.episode, "best_score": best_score}
         state |= {"best_episode": self.best_episode, "history": self.history}
         save_checkpoint(path, arrays, state)
 
-    def _resume(self, path: Path, run: str, learner: Learner) -> tuple[int, dict[str, torch.Tensor]]:
+    def _resume(self, path: Path, run: dict[str, str], learner: Learner) -> tuple[int, dict[str, torch.Tensor]]:
         from rlea.embed.checkpoint import load_checkpoint
 
-        arrays, state = load_checkpoint(path, {"id": run})
+        arrays, state = load_checkpoint(path, run)
         tensors = {name: torch.as_tensor(np.array(array)) for name, array in arrays.items()}
         for title, module, optimiser in (
             ("policy", learner.policy, learner.policy_optimiser),
@@ -299,6 +306,13 @@ class Agent:
         learner.episode = state["episode"]
         self.best_episode, self.history = state["best_episode"], state["history"]
         return state["best_score"], part(tensors, "best.")
+
+
+def choose_device(device: str) -> str:
+    """The name of the device to work on, chosen as the embedding models choose it."""
+    from rlea.embed.training import choose_device as choose
+
+    return choose(device)
 
 
 def part(tensors: dict[str, torch.Tensor], prefix: str) -> dict[str, torch.Tensor]:

@@ -11,20 +11,17 @@ a seed entity is swapped for its counterpart.
 
 from __future__ import annotations
 
-import hashlib
-import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rlea.embed.early_stop import EarlyStop, hits_at_1, validation_pool
+from rlea.embed.training import Arrays, Device, choose_device, require_data, require_positive, train
 from rlea.embed.triples import JointTriples, initial_vectors, join_triples, shuffled
 from rlea.embeddings import Embeddings
-from rlea.errors import InputError
 from rlea.graph import GraphPair, Ids
 from rlea.progress import Progress, silent
 
@@ -58,9 +55,7 @@ class AlignESettings:
     epochs_without_valid: int = 500
 
     def __post_init__(self) -> None:
-        for name, value in asdict(self).items():
-            if name not in ("positive_limit", "negative_limit", "negative_weight") and value <= 0:
-                raise InputError(f"the AlignE setting {name} is {value}", remedy="it must be above zero")
+        require_positive("AlignE", self, "positive_limit", "negative_limit", "negative_weight")
 
 
 class Trainer(Protocol):
@@ -93,116 +88,98 @@ def train_aligne(
 
     Learns from the triples, `pair.train` and (for stopping) `pair.valid`; `pair.test` is not read. On the CPU the same
     seed gives the same bytes for any number of threads; on a GPU sums are not ordered, so results vary a little.
-    With `checkpoint`, the state is kept in that file, and a run that finds the file goes on from it. `epochs` bounds
-    the training in place of the setting. Beside what the vectors are, `info` tells how the training went: `seconds`
-    it took in all, and `resumed_at`, the epochs after which it was taken up again.
+    The rest is said at `rlea.embed.training.train`.
     """
-    started = time.perf_counter()
-    from rlea.embed.checkpoint import load_checkpoint, save_checkpoint
-    from rlea.embed.negatives import Sampler, nearest_neighbours
-
     settings = settings or AlignESettings()
-    if not 0 <= seed < 2**63:
-        raise InputError(f"the seed is {seed}", remedy="give a number from 0 to 2^63 - 1")
-    if epochs is not None:
-        settings = replace(settings, max_epochs=epochs, epochs_without_valid=epochs)
-    _require_data(pair)
-    device = _choose_device(device)
-    triples = join_triples(pair, swap=True)
-    sampler = Sampler.of(triples)
-    num_source, num_entities = triples.num_source_entities, triples.num_entities
-    to_rows = np.array([0, num_entities, 0], dtype=np.int32)  # relations follow the entities in the table
-    pool_ids = validation_pool(pair.target.num_entities, pair.train)
-    validates = len(pair.valid) > 0
-    last_epoch = settings.max_epochs if validates else min(settings.epochs_without_valid, settings.max_epochs)
+    require_data(pair, "AlignE", seed)
+    chosen = choose_device(device)
 
-    run = _identity(pair, settings, seed, device)
-    stop = EarlyStop(settings.patience)
-    epoch, loss = 0, float("nan")
-    best: NDArray[np.float32] | None = None
-    searched: NDArray[np.float32] | None = None  # the vectors among which neighbours were last searched
-    saved: dict[str, NDArray[Any]] = {}
-    seconds_before, resumed_at = 0.0, []
-    if checkpoint is not None and checkpoint.exists():
-        saved, state = load_checkpoint(checkpoint, run)
-        epoch, loss, stop = state["epoch"], state["loss"], EarlyStop(**state["stop"])
-        best, searched = saved.pop("best", None), saved.pop("searched", None)
-        seconds_before, resumed_at = state["seconds"], [*state["resumed_at"], epoch]
-        if epoch > last_epoch:
-            raise InputError(
-                f"is the checkpoint of epoch {epoch}, and at most {last_epoch} epochs are asked for",
-                path=checkpoint,
-                remedy=f"delete it to train afresh, or give --epochs {epoch} or more",
-            )
-        if epoch < last_epoch and not stop.should_stop:
-            progress("aligne", epoch, last_epoch, f"going on from epoch {epoch}")
-    trainer = _start(device, triples, settings, seed, saved)
+    def start(epoch: int, saved: Arrays) -> AlignE:
+        return AlignE(pair, settings, seed, chosen, epoch, saved)
 
-    def find_neighbours(units: NDArray[np.float32], at_epoch: int) -> Ids:
-        return nearest_neighbours(
-            units,
-            num_source,
-            settings.neighbour_share,
-            at_least=settings.num_negatives,
-            max_pool=settings.max_pool,
-            seed=seed,
-            epoch=at_epoch,
+    return train(
+        pair,
+        settings,
+        start,
+        model="AlignE",
+        version=3,
+        measure="cosine",
+        seed=seed,
+        device=chosen,
+        progress=progress,
+        checkpoint=checkpoint,
+        epochs=epochs,
+    )
+
+
+class AlignE:
+    """AlignE in training: triples of both graphs, swapped where seeds allow, and negatives that are hard to tell."""
+
+    def __init__(
+        self,
+        pair: GraphPair,
+        settings: AlignESettings,
+        seed: int,
+        device: Device,
+        epoch: int,
+        saved: Arrays,
+    ) -> None:
+        from rlea.embed.negatives import Sampler
+
+        self.settings, self.seed = settings, seed
+        self.triples = join_triples(pair, swap=True)
+        self.sampler = Sampler.of(self.triples)
+        self.num_source = self.triples.num_source_entities
+        self.searched = saved.pop("searched", None)  # the vectors among which neighbours were last searched
+        self.trainer = _start(device, self.triples, settings, seed, saved)
+        self.neighbours: Ids | None = None
+        if self.searched is not None:
+            self.neighbours = self._find_neighbours(epoch - (epoch - 1) % settings.refresh_every)
+
+    def run_epoch(self, epoch: int) -> float:
+        """One pass over all triples; the loss per triple."""
+        settings, triples = self.settings, self.triples
+        if self._is_refreshed_before(epoch):
+            self.searched = self.trainer.units(triples.num_entities)
+            self.neighbours = self._find_neighbours(epoch)
+        positives, cuts = shuffled(triples, settings.batch_size, seed=self.seed, epoch=epoch)
+        negatives, corrupt_tail = self.sampler.draw(
+            positives, settings.num_negatives, self.neighbours, seed=self.seed, epoch=epoch
         )
-
-    def is_refreshed_before(next_epoch: int) -> bool:
-        return next_epoch > 1 and (next_epoch - 1) % settings.refresh_every == 0
-
-    neighbours: Ids | None = None
-    if searched is not None:
-        neighbours = find_neighbours(searched, epoch - (epoch - 1) % settings.refresh_every)
-
-    while epoch < last_epoch and not stop.should_stop:
-        epoch += 1
-        if is_refreshed_before(epoch):
-            searched = trainer.units(num_entities)
-            neighbours = find_neighbours(searched, epoch)
-        positives, cuts = shuffled(triples, settings.batch_size, seed=seed, epoch=epoch)
-        negatives, corrupt_tail = sampler.draw(positives, settings.num_negatives, neighbours, seed=seed, epoch=epoch)
-        positives += to_rows
+        positives += np.array(
+            [0, triples.num_entities, 0], dtype=np.int32
+        )  # relations follow the entities in the table
         loss = 0.0
         for begin, end in pairwise(cuts):
-            loss += trainer.step(positives[begin:end], negatives[begin:end], corrupt_tail[begin:end])
-        loss /= len(triples)
-        if validates and epoch >= settings.valid_from and (epoch - settings.valid_from) % settings.valid_every == 0:
-            units = trainer.units(num_entities)
-            if stop.record(epoch, hits_at_1(units[:num_source], units[num_source:], pair.valid, pool_ids)):
-                best = units
-        if checkpoint is not None and epoch % settings.valid_every == 0:
-            arrays: dict[str, NDArray[Any]] = dict(trainer.arrays())
-            if best is not None:
-                arrays["best"] = best
-            if searched is not None and not is_refreshed_before(epoch + 1):
-                arrays["searched"] = searched
-            now = {"run": run, "epoch": epoch, "loss": loss, "stop": asdict(stop), "resumed_at": resumed_at}
-            seconds = seconds_before + time.perf_counter() - started
-            save_checkpoint(checkpoint, arrays, {**now, "seconds": seconds})
-        note = f"loss {loss:.3f}"
-        if stop.best_epoch:
-            note += f"  valid Hits@1 {stop.last_score:.3f}"
-        progress("aligne", epoch, last_epoch, note)
+            loss += self.trainer.step(positives[begin:end], negatives[begin:end], corrupt_tail[begin:end])
+        return loss / len(triples)
 
-    units = trainer.units(num_entities) if best is None else best
-    info: dict[str, Any] = {
-        "model": "AlignE",
-        "seed": seed,
-        "device": device,
-        "settings": asdict(settings),
-        "epochs": epoch,
-        "epoch_of_vectors": stop.best_epoch or epoch,
-        "loss_per_triple": loss,
-        "valid_hits_at_1": stop.best_score if stop.best_epoch else None,
-        "stopped": "validation no longer rose" if stop.should_stop else "number of epochs reached",
-        "seconds": seconds_before + time.perf_counter() - started,
-        "resumed_at": resumed_at,
-    }
-    if not validates:
-        info["note"] = f"no validation links: trained for a fixed {last_epoch} epochs"
-    return Embeddings(units[:num_source].copy(), units[num_source:].copy(), "aligne", "cosine", info)
+    def vectors(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        units = self.trainer.units(self.triples.num_entities)
+        return units[: self.num_source], units[self.num_source :]
+
+    def arrays(self, epoch: int) -> Arrays:
+        result: Arrays = dict(self.trainer.arrays())
+        if self.searched is not None and not self._is_refreshed_before(epoch + 1):
+            result["searched"] = self.searched
+        return result
+
+    def _is_refreshed_before(self, epoch: int) -> bool:
+        return epoch > 1 and (epoch - 1) % self.settings.refresh_every == 0
+
+    def _find_neighbours(self, epoch: int) -> Ids:
+        from rlea.embed.negatives import nearest_neighbours
+
+        assert self.searched is not None
+        return nearest_neighbours(
+            self.searched,
+            self.num_source,
+            self.settings.neighbour_share,
+            at_least=self.settings.num_negatives,
+            max_pool=self.settings.max_pool,
+            seed=self.seed,
+            epoch=epoch,
+        )
 
 
 class TorchTrainer:
@@ -303,53 +280,3 @@ def _start(
         raw = initial_vectors(triples.num_entities + triples.num_relations, settings.dim, seed=seed)
         saved = {"raw": raw, "squares": np.full_like(raw, settings.initial_squares)}
     return WrittenOutTrainer(saved, settings) if device == "cpu" else TorchTrainer(saved, settings, device)
-
-
-def _choose_device(device: str) -> Literal["cpu", "cuda"]:
-    if device not in ("auto", "cpu", "cuda"):
-        raise InputError(f"unknown device {device!r}", remedy="use auto, cpu or cuda")
-    if device == "cpu":
-        return "cpu"
-    import torch
-
-    if torch.cuda.is_available():
-        return "cuda"
-    if device == "cuda":
-        raise InputError("no CUDA device is available", remedy="ask for the device 'cpu' or 'auto'")
-    return "cpu"
-
-
-def _require_data(pair: GraphPair) -> None:
-    if len(pair.train) == 0:
-        raise InputError(
-            f"{pair.name} has no training links, and AlignE needs some to bring two graphs into one space",
-            remedy="give training links or embed the entities by their names",
-        )
-    if pair.source.num_triples == 0 or pair.target.num_triples == 0:
-        raise InputError(
-            f"{pair.name} has a graph without relation triples, and AlignE learns from nothing else",
-            remedy="embed the entities by their names",
-        )
-
-
-def _identity(pair: GraphPair, settings: AlignESettings, seed: int, device: str) -> dict[str, Any]:
-    """What must agree for a run to be taken up again: data (without the test links), settings, seed, device.
-
-    The numbers of epochs may differ: a longer run is the shorter one carried on.
-    """
-    links = hashlib.sha256()
-    for part in (pair.train, pair.valid):
-        links.update(f"{len(part)}\n".encode())
-        links.update(part.source_ids.tobytes() + part.target_ids.tobytes())
-    kept = {name: value for name, value in asdict(settings).items() if "epochs" not in name}
-    return {
-        "model": "AlignE",
-        # Of the state and of the random draws: carried on under other draws, a run would be neither old nor new.
-        "version": 2,
-        "source": pair.source.fingerprint,
-        "target": pair.target.fingerprint,
-        "links": links.hexdigest(),
-        "seed": seed,
-        "device": device,
-        **kept,
-    }

@@ -45,24 +45,55 @@ def validation_pool(num_target_entities: int, seeds: Links) -> Ids:
 
 
 def hits_at_1(
-    source_units: NDArray[np.float32], target_units: NDArray[np.float32], links: Links, pool_ids: Ids
+    source: NDArray[np.float32],
+    target: NDArray[np.float32],
+    links: Links,
+    pool_ids: Ids,
+    measure: str = "cosine",
 ) -> float:
     """The share of `links` whose target is more similar to the source than every other entity of the pool.
 
-    Unit vectors (num_entities, dim) of either graph; a tie for the first place is no hit.
+    Vectors (num_entities, dim) of either graph; a tie for the first place is no hit.
     """
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
     if len(links) == 0:
         raise ValueError("Hits@1 needs at least one link")
-    candidates = np.ascontiguousarray(target_units[pool_ids].T)
+    if measure == "manhattan":
+        return _nearest_by_manhattan(source, target, links, pool_ids)
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    if measure == "cosine":
+        source, target = _unit(source), _unit(target)
+    candidates = np.ascontiguousarray(target[pool_ids].T)
     num_hits = 0
     # Products on one thread, so that a score on the edge does not hang on the number of threads.
     with threadpool_limits(limits=1, user_api="blas"):
         for begin in range(0, len(links), _BLOCK):
             block = slice(begin, begin + _BLOCK)
-            similarity = source_units[links.source_ids[block]] @ candidates  # (block, pool)
+            similarity = source[links.source_ids[block]] @ candidates  # (block, pool)
             is_gold = pool_ids[None, :] == links.target_ids[block, None]
             gold = np.where(is_gold, similarity, -np.inf).max(axis=1)
             num_hits += int(((similarity >= gold[:, None]).sum(axis=1) == 1).sum())
     return num_hits / len(links)
+
+
+def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    lengths = np.sqrt(np.einsum("nd,nd->n", vectors, vectors))
+    if (np.abs(lengths - 1) <= 1e-5).all():
+        return vectors  # as they are: dividing again would only move the last bit
+    units: NDArray[np.float32] = vectors / np.maximum(lengths, np.float32(1e-12))[:, None]
+    return units
+
+
+def _nearest_by_manhattan(
+    source: NDArray[np.float32], target: NDArray[np.float32], links: Links, pool_ids: Ids
+) -> float:
+    from rlea.embed.manhattan import first_places
+
+    in_pool = np.isin(links.target_ids, pool_ids)
+    hits = first_places(
+        np.ascontiguousarray(source[links.source_ids[in_pool]]),
+        np.ascontiguousarray(target),
+        links.target_ids[in_pool],
+        pool_ids,
+    )
+    return float(hits.sum()) / len(links)
