@@ -53,7 +53,7 @@ Pool = Annotated[
         "[cyan]all[/cyan] without a seed (default for two graphs)."
     ),
 ]
-Device = Annotated[str, typer.Option(help="For training: auto, cpu or cuda.")]
+Device = Annotated[str, typer.Option(help="For training, and for the agent: auto, cpu or cuda.")]
 Preset = Annotated[str, typer.Option(help="Of the agent: paper, released, paper-no-estimator, paper-random.")]
 Output = Annotated[Path | None, typer.Option(help="Folder for links in all formats, report.html and run.json.")]
 
@@ -125,7 +125,7 @@ def align(
 
     with progress_bars(quiet or json_) as report:
         settings = pipeline.AlignSettings(embedding, matcher, candidates, pool, seed, preset, agent)
-        pipeline.check_settings(settings, output=None if output is None else output / "links.tsv")
+        pipeline.check_settings(settings, output=None if output is None else output / "links.tsv", device=device)
         clock = pipeline.Clock()
         with clock("read"):
             pair = pipeline.read(source, target, fold=fold, seeds=seeds, valid=valid, gold=gold)
@@ -180,7 +180,7 @@ def bench(
         raise InputError("--matchers names none", remedy="use all, or names with commas between them")
     with progress_bars(quiet or json_) as report:
         settings = pipeline.AlignSettings(embedding, names[0], candidates, pool, seed)
-        pipeline.check_settings(settings, names, output)
+        pipeline.check_settings(settings, names, output, device)
         pair = pipeline.read(pair_folder, fold=fold)
         if not len(pair.test):
             raise InputError("bench needs test links to score matchers with", path=pair_folder, remedy="add test.tsv")
@@ -231,6 +231,9 @@ def train(
     preset: Preset = "paper",
     episodes: Annotated[int | None, typer.Option(help="In place of the preset's number.")] = None,
     output: Annotated[Path, typer.Option(help="A .safetensors file.")] = Path("agent.safetensors"),
+    tensorboard: Annotated[
+        Path | None, typer.Option(help="Folder for TensorBoard: the curves go into a run named like the output.")
+    ] = None,
     fold: Fold = None,
     seed: Seed = 0,
     device: Device = "auto",
@@ -253,6 +256,7 @@ def train(
             seed=seed,
             device=device,
             episodes=episodes,
+            tensorboard=tensorboard,
             progress=report,
         )
     if json_:

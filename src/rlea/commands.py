@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +17,11 @@ from rlea.errors import InputError
 from rlea.pipeline import AlignSettings, Clock, Result, check_settings, choose_pool, embed_entities, suggest
 from rlea.progress import Progress, silent
 from rlea.readers import read_graph, read_pair
+
+if TYPE_CHECKING:
+    from rlea.agent.agent import Agent
+
+CURVES = ("aligned", "length", "reward", "accepted", "valid_aligned")
 
 
 def bench_summary(results: Sequence[Result]) -> dict[str, Any]:
@@ -105,11 +112,15 @@ def train_to_file(
     seed: int,
     device: str,
     episodes: int | None,
+    tensorboard: Path | None = None,
     progress: Progress = silent,
 ) -> dict[str, Any]:
-    """Train an agent on a pair's seeds and keep it; an interrupted training goes on from its checkpoint."""
+    """Train an agent on a pair's seeds and keep it; an interrupted training goes on from its checkpoint.
+
+    `tensorboard` is a folder for TensorBoard; the curves go into a run of it that has the name of the output.
+    """
     from rlea.agent.agent import PRESETS, Agent
-    from rlea.writers.atomic import atomic
+    from rlea.writers.atomic import atomic, check_writable
 
     if preset not in PRESETS:
         raise InputError(f"unknown preset {preset!r}", remedy=suggest(preset, PRESETS))
@@ -121,13 +132,26 @@ def train_to_file(
             raise InputError(f"--episodes is {episodes}", remedy="give a number of at least 1")
         settings = replace(settings, train=replace(settings.train, episodes=episodes))
     check_settings(AlignSettings(embedding=embedding, seed=seed), output=output)
+    curves = None if tensorboard is None else tensorboard / output.stem
+    if curves is not None:
+        check_writable(curves / "events")
+        load_tensorboard()
+    agent = Agent(settings, seed=seed, device=device)
     pair = read_pair(folder, fold)
     vectors = embed_entities(pair, embedding, seed=seed, progress=progress, device=device)
     clock = Clock()
     checkpoint = output.with_suffix(".checkpoint")
-    agent = Agent(settings, seed=seed)
-    with clock("train"):
-        agent.fit(pair.source, pair.target, vectors, pair.train, pair.valid, progress=progress, checkpoint=checkpoint)
+    with clock("train"), drawn_curves(curves, agent) as on_episode:
+        agent.fit(
+            pair.source,
+            pair.target,
+            vectors,
+            pair.train,
+            pair.valid,
+            progress=progress,
+            checkpoint=checkpoint,
+            on_episode=on_episode,
+        )
     with atomic(output) as temporary:
         agent.save(temporary)
     checkpoint.unlink(missing_ok=True)
@@ -137,6 +161,7 @@ def train_to_file(
         "fold": pair.fold,
         "preset": preset,
         "seed": seed,
+        "device": agent.device.type,
         "episodes": len(agent.history),
         "best_episode": agent.best_episode,
         "aligned": last["aligned"],
@@ -146,6 +171,52 @@ def train_to_file(
         "peak_memory_mb": round(memory.peak_mb(), 1),
         "output": str(output),
     }
+
+
+@contextmanager
+def drawn_curves(folder: Path | None, agent: Agent) -> Iterator[Callable[[dict[str, Any]], None] | None]:
+    """A hook for `Agent.fit` that draws the agent's history for TensorBoard in `folder`; without a folder, none.
+
+    Every start draws the whole history anew, from the checkpoint's if there is one, and takes away what earlier starts
+    drew: episodes that a killed run had drawn but not kept do not stand there twice, those it had kept but not yet
+    drawn are not missing.
+    """
+    if folder is None:
+        yield None
+        return
+    own = "events.out.tfevents.*.rlea"
+    earlier = list(folder.glob(own))
+    # A page that is open already has read the earlier curves: `purge_step` tells it to forget them.
+    writer = load_tensorboard()(str(folder), purge_step=0, filename_suffix=".rlea", flush_secs=10)
+    drawn = 0
+
+    def draw() -> None:
+        nonlocal drawn
+        for row in agent.history[drawn:]:
+            for name in CURVES:
+                if name in row:
+                    writer.add_scalar(name, row[name], row["episode"])
+        if drawn == 0:
+            writer.flush()
+            for path in earlier:
+                path.unlink(missing_ok=True)
+        drawn = len(agent.history)
+
+    try:
+        yield lambda row: draw()
+        draw()  # a run that was stopped after its last episode has none left that would call the hook
+    finally:
+        writer.close()
+
+
+def load_tensorboard() -> Any:
+    """The class that writes TensorBoard's files."""
+    try:
+        return import_module("torch.utils.tensorboard").SummaryWriter
+    except ImportError as problem:
+        raise InputError(
+            "--tensorboard needs the package tensorboard", remedy="run pip install 'rlea[tensorboard]'"
+        ) from problem
 
 
 def evaluate_files(links: Path, gold: Path) -> dict[str, Any]:

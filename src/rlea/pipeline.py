@@ -91,10 +91,14 @@ class Result:
 def align(
     pair: GraphPair, settings: AlignSettings | None = None, *, progress: Progress = silent, **more: Any
 ) -> Result:
-    """Align a pair: embed, find candidates, decide, evaluate. `more` reaches `embed_entities` (device, checkpoint)."""
+    """Align a pair: embed, find candidates, decide, evaluate. `more` reaches `embed_entities` (device, checkpoint).
+
+    The agent, where it is the matcher, works on the same device.
+    """
     settings = settings or AlignSettings()
     clock = Clock()
-    check_settings(settings)
+    device = more.get("device", "auto")
+    check_settings(settings, device=device)
     pool, source_ids, target_ids = choose_pool(pair, settings.pool)
     with clock("embed"):
         vectors = embed_entities(pair, settings.embedding, seed=settings.seed, progress=progress, **more)
@@ -104,7 +108,7 @@ def align(
         candidates = find(vectors, source_ids, target_ids, settings.candidates, progress)
     task = make_task(pair, candidates, settings.seed)
     info = dict(vectors.info)
-    matching = decide(pair, task, settings, clock, info, progress)
+    matching = decide(pair, task, settings, clock, info, progress, device)
     with clock("evaluate"):
         links, ranks, coverage = evaluate(pair, matching, candidates, pool, progress)
     return Result(pair, settings, pool, matching, links, ranks, coverage, clock.seconds, memory.peak_mb(), info)
@@ -121,7 +125,8 @@ def bench(
     """The same vectors and candidates for every matcher, one result after the other."""
     settings = settings or AlignSettings()
     clock = Clock()
-    check_settings(settings, matchers)
+    device = more.get("device", "auto")
+    check_settings(settings, matchers, device=device)
     pool, source_ids, target_ids = choose_pool(pair, settings.pool)
     with clock("embed"):
         vectors = embed_entities(pair, settings.embedding, seed=settings.seed, progress=progress, **more)
@@ -136,7 +141,7 @@ def bench(
         progress("matchers", number, len(matchers), name)
         chosen, info = replace(settings, matcher=name), dict(vectors.info)
         memory.reset_peak()
-        matching = decide(pair, task, chosen, clock, info, progress)
+        matching = decide(pair, task, chosen, clock, info, progress, device)
         peak = memory.peak_mb()
         with clock("evaluate"):
             links, ranks, coverage = evaluate(pair, matching, candidates, pool, progress, ranks)
@@ -238,7 +243,13 @@ def make_task(pair: GraphPair, candidates: Candidates, seed: int) -> Task:
 
 
 def decide(
-    pair: GraphPair, task: Task, settings: AlignSettings, clock: Clock, info: dict[str, Any], progress: Progress
+    pair: GraphPair,
+    task: Task,
+    settings: AlignSettings,
+    clock: Clock,
+    info: dict[str, Any],
+    progress: Progress,
+    device: str = "auto",
 ) -> Matching:
     """Let the matcher decide; the agent is trained on the seeds first, unless a trained one is given."""
     match: Callable[[Task], Matching] = MATCHERS[settings.matcher]
@@ -247,12 +258,17 @@ def decide(
 
         with clock("train"):
             if settings.agent:
-                agent = Agent.load(settings.agent)
+                agent = Agent.load(settings.agent, device=device)
             else:
-                agent = Agent(settings.preset, seed=settings.seed)
+                agent = Agent(settings.preset, seed=settings.seed, device=device)
                 vectors = task.candidates.embeddings
                 agent.fit(pair.source, pair.target, vectors, pair.train, pair.valid, progress=progress)
-            info["agent"] = {"preset": settings.preset, "best_episode": agent.best_episode, "history": agent.history}
+            info["agent"] = {
+                "preset": settings.preset,
+                "device": agent.device.type,
+                "best_episode": agent.best_episode,
+                "history": agent.history,
+            }
         match = agent.match
     progress("match", 0, 1, settings.matcher)
     with clock("match"):
@@ -330,7 +346,9 @@ def warm_up(matchers: Sequence[str], vectors: Embeddings, progress: Progress) ->
         progress("compile", number, len(matchers))
 
 
-def check_settings(settings: AlignSettings, matchers: Sequence[str] = (), output: Path | None = None) -> None:
+def check_settings(
+    settings: AlignSettings, matchers: Sequence[str] = (), output: Path | None = None, device: str = "auto"
+) -> None:
     """Refuse what cannot work before any work is done; `output` is a file that will be written in the end."""
     if output is not None:
         from rlea.writers import check_writable
@@ -339,6 +357,10 @@ def check_settings(settings: AlignSettings, matchers: Sequence[str] = (), output
     for name in (settings.matcher, *matchers):
         if name not in MATCHERS:
             raise InputError(f"unknown matcher {name!r}", remedy=suggest(name, MATCHERS))
+    if device != "auto" and any(MATCHERS[name].trained for name in (settings.matcher, *matchers)):
+        from rlea.agent.agent import choose_device
+
+        choose_device(device)
     if settings.embedding not in MODELS and not Path(settings.embedding).exists():
         raise InputError(
             f"{settings.embedding!r} is neither an embedding nor a file",

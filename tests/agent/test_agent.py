@@ -118,6 +118,23 @@ def test_sparse_vectors_are_reduced(world):
     assert dense(world.embeddings, 0) is world.embeddings
 
 
+def test_sparse_vectors_of_another_pair_are_refused(world, tmp_path):
+    from scipy.sparse import csr_matrix
+
+    def sparse(scale):
+        return Embeddings(csr_matrix(np.abs(world.embeddings.source) * scale), csr_matrix(world.embeddings.target))
+
+    def task(vectors):
+        return replace(world.task(), candidates=replace(world.task().candidates, embeddings=vectors))
+
+    agent = Agent(SHORT).fit(world.source, world.target, sparse(1.0), world.gold)
+    agent.save(tmp_path / "agent.safetensors")
+    for one in (agent, Agent.load(tmp_path / "agent.safetensors")):
+        assert one.match(task(sparse(1.0))).is_one_to_one
+        with pytest.raises(InputError, match="another space"):
+            one.match(task(sparse(2.0)))
+
+
 def test_validation_chooses_and_history_records(world):
     agent = fit(world)
     assert [row["episode"] for row in agent.history] == [1, 2, 3, 4, 5, 6]

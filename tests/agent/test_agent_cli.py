@@ -94,3 +94,95 @@ def test_mistakes(run_cli, arguments, words):
     assert done.err.startswith("Error: ")
     for word in words:
         assert word in done.err
+
+
+def curves_in(folder):
+    """What TensorBoard's own reader finds in a run: {curve: {episode: value}}; no episode may stand there twice."""
+    pytest.importorskip("tensorboard", reason="tensorboard is missing: pip install 'rlea[tensorboard]'")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    reader = EventAccumulator(str(folder)).Reload()
+    found = {}
+    for name in reader.Tags()["scalars"]:
+        points = reader.Scalars(name)
+        found[name] = {point.step: point.value for point in points}
+        assert len(found[name]) == len(points), name
+    return found
+
+
+def curves_of(history):
+    names = ("aligned", "length", "reward", "accepted", "valid_aligned")
+    return {name: {row["episode"]: pytest.approx(row[name]) for row in history if name in row} for name in names}
+
+
+def test_tensorboard_gets_the_curves(run_cli, vectors, tmp_path):
+    pytest.importorskip("tensorboard", reason="tensorboard is missing: pip install 'rlea[tensorboard]'")
+    from rlea.agent.agent import Agent
+
+    arguments = ["train", vectors / "pair", "--embedding", vectors / "v.safetensors", "--tensorboard", tmp_path / "tb"]
+    for name, episodes in (("one", 4), ("two", 22)):
+        done = run_cli(*arguments, "--episodes", episodes, "--output", tmp_path / f"{name}.safetensors", "--quiet")
+        assert done.code == 0, done.err
+    history = Agent.load(tmp_path / "two.safetensors").history
+    assert set(curves_of(history)["valid_aligned"]) == {20, 22}
+    assert curves_in(tmp_path / "tb" / "two") == curves_of(history)
+    assert len(curves_in(tmp_path / "tb" / "one")["reward"]) == 4
+
+
+@pytest.mark.parametrize("unflushed", [False, True])
+def test_tensorboard_shows_a_resumed_run_once_and_whole(vectors, tmp_path, unflushed):
+    """Stopped between two checkpoints, right after one, and after the last episode, when only saving was left."""
+    pytest.importorskip("tensorboard", reason="tensorboard is missing: pip install 'rlea[tensorboard]'")
+    from rlea.agent.agent import Agent
+    from rlea.commands import train_to_file
+
+    class StopError(Exception):
+        pass
+
+    output, board = tmp_path / "agent.safetensors", tmp_path / "tb"
+
+    def start(stop_at):
+        def progress(stage, done, total, note=""):
+            if stage == "agent" and done == stop_at:
+                raise StopError
+
+        train_to_file(
+            vectors / "pair",
+            str(vectors / "v.safetensors"),
+            "paper",
+            output,
+            fold=None,
+            seed=0,
+            device="cpu",
+            episodes=24,
+            tensorboard=board,
+            progress=progress,
+        )
+
+    (board / "agent").mkdir(parents=True)
+    (board / "agent" / "events.out.tfevents.1.elsewhere").touch()
+    for stop_at in (4, 14, 20, 23, 24):
+        with pytest.raises(StopError):
+            start(stop_at)
+        assert set(curves_in(board / "agent")["reward"]) == set(range(1, stop_at + 1))
+        if unflushed:  # what a run that is killed had not yet brought to the disk
+            for path in (board / "agent").glob("*.rlea"):
+                path.write_bytes(b"")
+    start(None)
+    assert curves_in(board / "agent") == curves_of(Agent.load(output).history)
+    assert len(list((board / "agent").glob("*.rlea"))) == 1
+    assert (board / "agent" / "events.out.tfevents.1.elsewhere").exists()
+
+
+def test_without_tensorboard_the_remedy_is_named(run_cli, vectors, tmp_path, monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "tensorboard", None)
+    monkeypatch.delitem(sys.modules, "torch.utils.tensorboard", raising=False)
+    arguments = ["train", vectors / "pair", "--embedding", vectors / "v.safetensors", "--episodes", 1]
+    output = tmp_path / "agent.safetensors"
+    done = run_cli(*arguments, "--output", output, "--tensorboard", tmp_path / "tb", "--quiet")
+    assert done.code == 2
+    assert done.err == "Error: --tensorboard needs the package tensorboard; run pip install 'rlea[tensorboard]'.\n"
+    assert list(tmp_path.iterdir()) == []
+    assert run_cli(*arguments, "--output", output, "--quiet").code == 0

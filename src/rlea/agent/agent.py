@@ -32,7 +32,7 @@ from rlea.graph import KnowledgeGraph, Links
 from rlea.matching import Matching, Task
 from rlea.progress import Progress, silent
 
-FORMAT = "rlea agent 1"
+FORMAT = "rlea agent 2"
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,7 @@ class Agent:
         self.policy: Policy | None = None
         self.history: list[dict[str, Any]] = []
         self.best_episode = 0
+        self.space = ""  # of sparse vectors: which ones, since their axes are made anew for other ones
 
     # ---- training ---------------------------------------------------------------------------------------------------
 
@@ -107,6 +108,7 @@ class Agent:
         """
         if not len(seeds):
             raise InputError("the agent is trained on seed links and there are none", remedy="give --seeds")
+        self.space = space_of(embeddings)
         vectors = dense(embeddings, self.seed)
         views = self._views(source, target, vectors)
         dim = int(views[0].vectors.shape[1])
@@ -169,6 +171,11 @@ class Agent:
         candidates = task.candidates
         if candidates.num_rows == 0 or candidates.num_columns == 0:
             return Matching.of([], [], [])
+        if space_of(candidates.embeddings) != self.space:
+            raise InputError(
+                "the agent was trained in another space: sparse vectors (names) have axes of their own for every pair",
+                remedy="train it on this pair, or on dense vectors that both pairs share",
+            )
         vectors = dense(candidates.embeddings, self.seed)
         views = self._views(task.source, task.target, vectors)
         expected = self.policy.dim
@@ -202,6 +209,7 @@ class Agent:
             "seed": self.seed,
             "best_episode": self.best_episode,
             "history": self.history,
+            "space": self.space,
         }
         weights = {name: tensor.contiguous() for name, tensor in self.policy.state_dict().items()}
         # One key: several would be written in random order, and the same agent would not be the same file.
@@ -228,6 +236,7 @@ class Agent:
         agent.policy.load_state_dict(weights)
         agent.history = about["history"]
         agent.best_episode = about["best_episode"]
+        agent.space = about["space"]
         return agent
 
     # ---- small parts ------------------------------------------------------------------------------------------------
@@ -344,6 +353,18 @@ def dense(embeddings: Embeddings, seed: int, dim: int = 100) -> Embeddings:
     reduced = TruncatedSVD(min(dim, both.shape[1] - 1), random_state=seed).fit_transform(both).astype(np.float32)
     split = embeddings.source.shape[0]
     return replace(embeddings, source=reduced[:split], target=reduced[split:])
+
+
+def space_of(embeddings: Embeddings) -> str:
+    """A digest of sparse vectors; empty for dense ones, whose space is not known from their numbers."""
+    if not embeddings.is_sparse:
+        return ""
+    digest = hashlib.sha256()
+    for side in (embeddings.source, embeddings.target):
+        matrix: Any = side
+        for array in (matrix.data, matrix.indices, matrix.indptr):
+            digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
 
 
 def env_vectors(views: tuple[GraphView, GraphView], candidates: Candidates) -> Vectors:

@@ -46,6 +46,7 @@ class GraphView:
         with warnings.catch_warnings():
             # The format is marked "beta" by torch on its first use; the product with a matrix is all that is needed.
             warnings.filterwarnings("ignore", message="Sparse CSR tensor support")
+            warnings.filterwarnings("ignore", message="Sparse invariant checks")  # said by torch 2.11, settled below
             self._fill(starts, rows, columns, shares, device)
         self.vectors = torch.as_tensor(vectors, dtype=torch.float32, device=device)
         # The input never changes, so its neighbourhood means are computed once for all episodes.

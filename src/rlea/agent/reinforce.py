@@ -47,8 +47,10 @@ class Table:
 
     def per_pair(self, values: torch.Tensor) -> torch.Tensor:
         """Values of (row, place), (rows, k, ...), in the order of the deck."""
-        deck = self.deck
-        return values[torch.as_tensor(deck.rows.astype(np.int64)), torch.as_tensor(deck.places.astype(np.int64))]
+        rows, places = (
+            torch.as_tensor(ids.astype(np.int64), device=values.device) for ids in (self.deck.rows, self.deck.places)
+        )
+        return values[rows, places]
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -10,6 +10,8 @@ import numpy as np
 
 WIDTH, HEIGHT = 420, 260
 LEFT, RIGHT, TOP, BOTTOM = 56, 16, 12, 36
+# Colours that people with any colour vision tell apart, and a dash for those who print in grey.
+LINES = (("#0072b2", "none"), ("#d55e00", "6 3"), ("#009e73", "2 3"), ("#cc79a7", "8 3 2 3"), ("#e69f00", "12 4"))
 MARKED_POINTS = 12  # a line of few points shows where they are
 
 
@@ -56,6 +58,37 @@ def line_plot(
     if len(places) <= MARKED_POINTS:
         parts += [f'<circle cx="{x}" cy="{y}" r="3.5"/>' for x, y in places]
     return _svg(parts, f"{y_label} against {x_label}")
+
+
+def lines_plot(lines: Mapping[str, Sequence[tuple[float, float]]], x_label: str, y_label: str) -> str:
+    """Several lines through points (x, y), told apart by colour and dash and named above the frame."""
+    every = [point for line in lines.values() for point in line]
+    x_axis = Axis.around([x for x, _ in every])
+    y_axis = Axis.around([y for _, y in every])
+    parts = [_frame(x_label, y_label, x_axis, y_axis)]
+    for number, (name, line) in enumerate(lines.items()):
+        colour, dash = LINES[number % len(LINES)]
+        places = [(_x(x_axis.share(x)), _y(y_axis.share(y))) for x, y in line if np.isfinite(x) and np.isfinite(y)]
+        style = f'style="fill:none;stroke:{colour};stroke-width:2" stroke-dasharray="{dash}"'
+        parts.append(f'<polyline {style} points="{" ".join(f"{x},{y}" for x, y in places)}"/>')
+        left = LEFT + number * (WIDTH - LEFT - RIGHT) / max(len(lines), 1)
+        parts.append(f'<line {style} x1="{left:.1f}" y1="6" x2="{left + 18:.1f}" y2="6"/>')
+        parts.append(f'<text class="tick" x="{left + 22:.1f}" y="10">{escape(name)}</text>')
+    return _svg(parts, f"{y_label} against {x_label}")
+
+
+def stack_plots(plots: Sequence[str], columns: int) -> str:
+    """Plots side by side in rows as one picture that stands alone (a file of its own, on a white ground)."""
+    rows = -(-len(plots) // columns)
+    parts = []
+    for number, plot in enumerate(plots):
+        x, y = number % columns * WIDTH, number // columns * HEIGHT
+        parts.append(plot.replace("<svg ", f'<svg x="{x}" y="{y}" width="{WIDTH}" height="{HEIGHT}" ', 1))
+    style = "text{font:12px sans-serif;fill:#444}.tick{font-size:11px}.grid{stroke:#ddd}"
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {columns * WIDTH} {rows * HEIGHT}">'
+        f'<style>{style}</style><rect width="100%" height="100%" fill="#fff"/>{"".join(parts)}</svg>\n'
+    )
 
 
 def bar_plot(counts: Sequence[int], x_label: str, y_label: str) -> str:

@@ -1,0 +1,139 @@
+"""The device: its name is checked, it reaches the agent, and on CUDA the agent learns and decides as on the CPU."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from rlea.agent import agent as module
+from rlea.agent.agent import Agent
+from rlea.demo import demo_folder
+from rlea.errors import InputError
+from rlea.graph import Links
+
+from .test_agent import SHORT
+from .test_agent_cli import vectors  # noqa: F401
+from .test_transfer import SETTINGS, count_right
+
+needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+needs_none = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
+
+
+def test_unknown_devices_are_refused(run_cli, world, tmp_path):
+    with pytest.raises(InputError, match="unknown device 'tpu'; use auto, cpu or cuda"):
+        Agent(device="tpu")
+    agent = Agent(SHORT).fit(world.source, world.target, world.embeddings, world.gold)
+    agent.save(tmp_path / "agent.safetensors")
+    with pytest.raises(InputError, match="unknown device 'gpu'"):
+        Agent.load(tmp_path / "agent.safetensors", device="gpu")
+    for command in (["train"], ["align", "--matcher", "rlea"], ["bench", "--matchers", "nearest,rlea"]):
+        done = run_cli(*command, demo_folder(), "--device", "tpu", "--quiet")
+        assert done.code == 2
+        assert "unknown device 'tpu'" in done.err
+
+
+@needs_none
+@pytest.mark.parametrize("command", [["train", "--embedding", "names"], ["align", "--matcher", "rlea"]])
+def test_cuda_is_missed_before_the_work(run_cli, command, monkeypatch):
+    from rlea import commands, pipeline
+
+    for place in (commands, pipeline):
+        monkeypatch.setattr(place, "read_pair", None)
+    done = run_cli(*command, demo_folder(), "--device", "cuda", "--quiet")
+    assert done.code == 2
+    assert "no CUDA device" in done.err
+    assert Agent(device="auto").device.type == "cpu"
+
+
+def test_the_device_reaches_the_agent(run_cli, vectors, tmp_path, monkeypatch):  # noqa: F811
+    made = []
+
+    class Watched(Agent):
+        def __init__(self, *more, device, **others):
+            made.append(device)
+            super().__init__(*more, device="cpu", **others)
+
+    monkeypatch.setattr(module, "Agent", Watched)
+    monkeypatch.setattr(module, "choose_device", lambda device: "cpu")
+    file, kept = vectors / "v.safetensors", tmp_path / "agent.safetensors"
+    common = [vectors / "pair", "--embedding", file, "--device", "cuda"]
+    done = run_cli("train", *common, "--episodes", 1, "--output", kept, "--json")
+    assert json.loads(done.out)["device"] == "cpu"
+    monkeypatch.setitem(module.PRESETS, "paper", SHORT)
+    for arguments in ([], ["--agent", kept]):
+        assert run_cli("align", *common, "--matcher", "rlea", *arguments, "--json").code == 0
+    assert made == ["cuda", "cuda", "cuda"]
+
+
+def test_training_leaves_the_callers_random_numbers_alone(world):
+    torch.manual_seed(5)
+    before = torch.get_rng_state()
+    Agent(SHORT).fit(world.source, world.target, world.embeddings, world.gold)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+# ---- with CUDA -----------------------------------------------------------------------------------------------------
+
+
+def fit(world, settings=SHORT, device="cuda", **more):
+    links = world.gold
+    seeds = Links.of(links.source_ids[:30], links.target_ids[:30])
+    valid = Links.of(links.source_ids[30:], links.target_ids[30:])
+    agent = Agent(settings, device=device)
+    return agent.fit(world.source, world.target, world.embeddings, seeds, valid, **more)
+
+
+@needs_cuda
+def test_cuda_learns_the_planted_truth_and_its_agent_decides_alike_on_the_cpu(world, tmp_path):
+    generator = torch.cuda.get_rng_state()
+    agent = Agent(SETTINGS, device="auto").fit(world.source, world.target, world.embeddings, world.gold)
+    assert agent.device.type == "cuda"
+    assert all(tensor.is_cuda for tensor in agent.policy.state_dict().values())
+    assert torch.equal(torch.cuda.get_rng_state(), generator)
+    there = agent.match(world.task(2))
+    assert count_right(there, world.gold) >= 38
+    assert len(there) <= 41
+    agent.save(tmp_path / "agent.safetensors")
+    for device in ("cpu", "cuda"):
+        here = Agent.load(tmp_path / "agent.safetensors", device=device).match(world.task(2))
+        assert here.target_ids.tolist() == there.target_ids.tolist()
+        np.testing.assert_allclose(here.confidences, there.confidences, atol=1e-4)
+
+
+@needs_cuda
+@pytest.mark.parametrize("encoder", ["gcn", "gat"])
+@pytest.mark.parametrize("num_layers", [1, 2])
+def test_cuda_trains_every_encoder(world, encoder, num_layers):
+    from dataclasses import replace
+
+    settings = replace(SHORT, policy=replace(SHORT.policy, encoder=encoder, num_layers=num_layers))
+    assert [row["episode"] for row in fit(world, settings).history] == [1, 2, 3, 4, 5, 6]
+    start = replace(settings, train=replace(settings.train, episodes=1))
+    one, other = (fit(world, start, device).history for device in ("cuda", "cpu"))
+    # The first episode is played before anything is learned: the same weights, the same draws, the same game.
+    assert {**one[0], "valid_aligned": 0} == {**other[0], "valid_aligned": 0}
+
+
+@needs_cuda
+def test_cuda_resumes_and_keeps_to_its_device(world, tmp_path):
+    from dataclasses import replace
+
+    settings = replace(SHORT, train=replace(SHORT.train, episodes=24))
+    whole = fit(world, settings)
+
+    class StopError(Exception):
+        pass
+
+    def stop(row):
+        if row["episode"] == 14:
+            raise StopError
+
+    with pytest.raises(StopError):
+        fit(world, settings, checkpoint=tmp_path / "checkpoint", on_episode=stop)
+    with pytest.raises(InputError, match="another run"):
+        fit(world, settings, "cpu", checkpoint=tmp_path / "checkpoint")
+    resumed = fit(world, settings, checkpoint=tmp_path / "checkpoint")
+    assert resumed.history == whole.history
+    for name, tensor in resumed.policy.state_dict().items():
+        assert torch.equal(tensor, whole.policy.state_dict()[name]), name

@@ -1,0 +1,148 @@
+"""A trained agent on what it was not trained on: another fold, and entities that came later."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from rlea.agent.agent import Agent, AgentSettings
+from rlea.agent.env import EnvSettings
+from rlea.agent.reinforce import TrainSettings
+from rlea.candidates import find_candidates
+from rlea.embeddings import Embeddings
+from rlea.graph import Links
+from rlea.matching import Task
+
+from .conftest import World, make_graph
+
+# A decoy costs a point, so that the agent has to learn the mark and cannot say yes to everything.
+SETTINGS = AgentSettings(
+    candidates=2,
+    pool="all",
+    env=EnvSettings(false_mismatch=-1.0, false_match=-1.0),
+    train=TrainSettings(
+        episodes=250, learning_rate=0.01, discount=0.0, discount_steps=False, scale_rate=False, batch_steps=2048
+    ),
+)
+
+
+def take(links, chosen):
+    return Links.of(links.source_ids[chosen], links.target_ids[chosen])
+
+
+@pytest.fixture(scope="module")
+def world():
+    return World(size=60)
+
+
+@pytest.fixture(scope="module")
+def folds(world):
+    """Two folds of the same gold: seeds and test links of each, the seeds of the one being tested in the other."""
+    order = np.random.default_rng(3).permutation(len(world.gold))
+    one, other = take(world.gold, order[:30]), take(world.gold, order[30:])
+    return (one, other), (other, one)
+
+
+@pytest.fixture(scope="module")
+def trained(world, folds):
+    """An agent of the first fold."""
+    return Agent(SETTINGS).fit(world.source, world.target, world.embeddings, folds[0][0])
+
+
+@pytest.fixture(params=["as trained", "saved and loaded"])
+def agent(request, trained, tmp_path):
+    """That agent, itself or from its file."""
+    if request.param == "as trained":
+        return trained
+    trained.save(tmp_path / "agent.safetensors")
+    return Agent.load(tmp_path / "agent.safetensors")
+
+
+def count_right(found, gold):
+    known = dict(zip(gold.source_ids.tolist(), gold.target_ids.tolist(), strict=True))
+    return sum(known.get(s) == t for s, t in zip(found.source_ids.tolist(), found.target_ids.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_another_fold_of_the_pair(agent, world, folds, number):
+    """The agent of the first fold on the test entities of either, their decoys among the targets."""
+    seeds, test = folds[number]
+    targets = np.setdiff1d(np.arange(world.target.num_entities), seeds.target_ids)
+    candidates = find_candidates(world.embeddings, test.source_ids, targets, 2)
+    found = agent.match(Task(world.source, world.target, seeds, candidates))
+    assert found.is_one_to_one
+    right = count_right(found, test)
+    assert right >= 27
+    assert len(found) - right <= 3
+
+
+def extend(world, more, seed):
+    """The world with `more` new sources, counterparts and decoys, and triples that tie them to the old ones.
+
+    Targets with the mark are neighbours of such targets only, decoys of decoys: the planted truth stays readable in
+    the means over neighbourhoods. Identifiers sort new entities between the old ones, so that all ids are others.
+    """
+    rng = np.random.default_rng(seed)
+    dim = world.embeddings.source.shape[1]
+    base = rng.standard_normal((more, dim - 1)).astype(np.float32)
+    base /= np.linalg.norm(base, axis=1, keepdims=True)
+    sources, targets = {}, {}
+    for side, graph, vectors in (
+        (sources, world.source, world.embeddings.source),
+        (targets, world.target, world.embeddings.target),
+    ):
+        side.update(zip(graph.entities, vectors, strict=True))
+    gold = {
+        world.source.entities[s]: world.target.entities[t]
+        for s, t in zip(world.gold.source_ids, world.gold.target_ids, strict=True)
+    }
+    decoys = [world.target.entities[d] for d in world.decoys]
+    new = {f"s{i:03}x": f"t{i:03}x" for i in range(more)}
+    for i, (s, t) in enumerate(new.items()):
+        sources[s] = np.append(base[i], np.float32(0.0))
+        targets[t] = np.append(base[i], np.float32(1.0))
+        targets[f"{t}-decoy"] = np.append(base[i], np.float32(-1.0))
+    whole = {**gold, **new}
+    source_edges, target_edges = [], []
+    for s, t in new.items():
+        other = str(rng.choice(list(whole)))
+        source_edges.append((s, "r", other))
+        target_edges.append((t, "q", whole[other]))
+        target_edges.append((f"{t}-decoy", "q", str(rng.choice(decoys))))
+    result = object.__new__(World)
+    result.source, result.target = make_graph(source_edges, list(sources)), make_graph(target_edges, list(targets))
+    result.embeddings = Embeddings(
+        np.stack([sources[name] for name in result.source.entities]),
+        np.stack([targets[name] for name in result.target.entities]),
+    )
+    result.gold = Links.of(
+        [result.source.entity_index[s] for s in whole], [result.target.entity_index[t] for t in whole.values()]
+    )
+    return result, take(result.gold, slice(len(gold), None))
+
+
+def test_entities_that_came_later(agent, world):
+    """New entities and triples in the same space, decoded by themselves and together with the old ones."""
+    larger, new = extend(world, 25, seed=5)
+    assert larger.source.num_triples == 25
+    assert larger.source.num_entities == world.source.num_entities + 25
+    old_targets = take(larger.gold, slice(0, 60)).target_ids
+    targets = np.setdiff1d(np.arange(larger.target.num_entities), old_targets)
+    alone = agent.match(
+        Task(
+            larger.source, larger.target, Links.empty(), find_candidates(larger.embeddings, new.source_ids, targets, 2)
+        )
+    )
+    assert alone.is_one_to_one
+    assert count_right(alone, new) >= 22
+    assert len(alone) - count_right(alone, new) <= 3
+    together = agent.match(larger.task(2))
+    assert together.is_one_to_one
+    assert count_right(together, larger.gold) >= 75
+    assert len(together) - count_right(together, larger.gold) <= 5
+    # A planted truth that it would get right in any case would show nothing.
+    blind = replace(larger.embeddings, target=larger.embeddings.target * np.array([1.0] * 11 + [-1.0], np.float32))
+    turned = agent.match(
+        Task(larger.source, larger.target, Links.empty(), find_candidates(blind, new.source_ids, targets, 2))
+    )
+    assert count_right(turned, new) <= 3
