@@ -65,7 +65,7 @@ def test_one_step_is_the_gradient_of_the_objective(world):
 
 
 def test_baseline_moves_towards_the_return(world):
-    learner, views, table = set_up(world, TrainSettings(learning_rate=0.01, scale_rate=False))
+    learner, views, table = set_up(world, TrainSettings(learning_rate=0.01, scale_rate="not"))
     steps = Steps(np.arange(30), np.ones(30, np.int8))
     return_ = np.full(30, 5.0, np.float32)
 
@@ -92,7 +92,7 @@ def quick(**train):
                 "learning_rate": 0.01,
                 "discount": 0.0,
                 "discount_steps": False,
-                "scale_rate": False,
+                "scale_rate": "not",
                 **train,
             }
         ),
@@ -149,3 +149,11 @@ def test_decoding_takes_the_likelier_action_unless_drawn(world):
     draws = np.random.default_rng(0).random(len(table.deck), dtype=np.float32)
     drawn = decode(table.deck, probability, draws)
     assert ((draws[drawn.pairs] < probability[drawn.pairs]) == (drawn.actions == 1)).all()
+
+
+@pytest.mark.parametrize(("scaling", "rate"), [("root", 0.04), ("size", 0.16), ("not", 0.01)])
+def test_the_rate_grows_with_the_batch_as_asked(scaling, rate):
+    settings = TrainSettings(learning_rate=0.01, batch_steps=16, scale_rate=scaling)
+    learner = Learner(Policy(4), Value(4), settings)
+    for optimiser in (learner.policy_optimiser, learner.value_optimiser):
+        assert optimiser.param_groups[0]["lr"] == pytest.approx(rate)

@@ -21,7 +21,7 @@ SETTINGS = AgentSettings(
     pool="all",
     env=EnvSettings(false_mismatch=-1.0, false_match=-1.0),
     train=TrainSettings(
-        episodes=250, learning_rate=0.01, discount=0.0, discount_steps=False, scale_rate=False, batch_steps=2048
+        episodes=250, learning_rate=0.01, discount=0.0, discount_steps=False, scale_rate="not", batch_steps=2048
     ),
 )
 

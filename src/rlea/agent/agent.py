@@ -54,12 +54,13 @@ PRESETS: dict[str, AgentSettings] = {
     # As the text of the paper says.
     "paper": AgentSettings(),
     # As the authors' program behaves: all layers start at zero, one linear layer, the best similarity of all pairs in
-    # the difficulty, one step in eight learned from, no gamma^i, actions drawn at test time.
+    # the difficulty, one step in eight learned from, no gamma^i, actions drawn at test time. One number is all that can
+    # be learned then, and every update moves it the same way, so larger batches at a larger rate go exactly as far.
     "released": AgentSettings(
         best_of="all",
         sampled=True,
         policy=PolicySettings(activation=False, zero_start=True),
-        train=TrainSettings(update_share=0.125, discount_steps=False),
+        train=TrainSettings(update_share=0.125, discount_steps=False, batch_steps=64, scale_rate="size"),
     ),
     # The paper's ablations.
     "paper-no-estimator": AgentSettings(policy=PolicySettings(estimator=False)),

@@ -32,7 +32,9 @@ class TrainSettings:
     discount_steps: bool = True  # the factor gamma^i of equation 7, which leaves the later steps of an episode unheard
     baseline: bool = True
     batch_steps: int = 8192  # steps per update: an episode of the 15K data; the paper updates after every step
-    scale_rate: bool = True  # by the root of the batch's size, so that fewer updates go as far
+    # How the rate grows with the batch, so that fewer updates go as far as the paper's, one per step: by its "root",
+    # as far as steps of random direction go; by its "size", as far as steps of one direction go; or "not".
+    scale_rate: str = "root"
     update_share: float = 1.0  # of the steps, drawn at random; the authors' program: 1/8
     valid_every: int = 20  # episodes between two looks at the validation links
 
@@ -65,9 +67,8 @@ class Learner:
     episode: int = 0
 
     def __post_init__(self) -> None:
-        rate = self.settings.learning_rate
-        if self.settings.scale_rate:
-            rate *= self.settings.batch_steps**0.5
+        powers = {"root": 0.5, "size": 1.0, "not": 0.0}
+        rate = self.settings.learning_rate * self.settings.batch_steps ** powers[self.settings.scale_rate]
         self.policy_optimiser = torch.optim.Adam(self.policy.parameters(), lr=rate)
         self.value_optimiser = torch.optim.Adam(self.value.parameters(), lr=rate)
 
