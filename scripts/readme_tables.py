@@ -1,4 +1,4 @@
-"""Write the tables of the README from the files in `results/`.
+"""Write the tables of the README and of the pages in docs/ from the files in `results/`.
 
 python scripts/readme_tables.py           # rewrites README.md
 python scripts/readme_tables.py --check   # exit code 1 if README.md is not what results/ says
@@ -87,6 +87,59 @@ def best_first_table() -> str:
     return "\n".join(lines)
 
 
+def agent_table() -> str:
+    """Greedy and the two presets on four pairs: Hits@1, share of pairs the policy accepts, how far it varies."""
+    rows = load("agent.json")["rows"]
+    names = [name for name in PAIRS if any(row["pair"] == name for row in rows)]
+    lines = [
+        "| | " + " | ".join(name.replace("_", "-") for name in names) + " |",
+        "|---|" + "---|" * len(names),
+    ]
+    cells = {(row["pair"], row["matcher"]): row for row in rows}
+    for matcher in ("greedy", "paper", "released"):
+        found = [cells[name, matcher] for name in names]
+        lines.append(f"| {matcher}: Hits@1 | " + " | ".join(share(row["hits@1"]) for row in found) + " |")
+        if matcher == "greedy":
+            continue
+        for title, key in (
+            ("links that are greedy's too", "same_as_greedy"),
+            ("candidate pairs with match the likelier action", "accepted"),
+            ("probability of match, mean", "probability_mean"),
+            ("its standard deviation between pairs", "probability_std"),
+        ):
+            lines.append(f"| {matcher}: {title} | " + " | ".join(f"{row[key]:.3f}" for row in found) + " |")
+    return "\n".join(lines)
+
+
+def agent_cost_table() -> str:
+    record = load("agent_cost.json")
+    lines = [
+        "| pair | candidates | episodes | training, s | decoding, s | sources | peak memory, GB |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| {row['pair'].replace('_', '-')} | {row['candidates']} | {row['episodes']} | {row['train_seconds']:.0f} "
+        f"| {row['decode_seconds']:.2f} | {row['sources']:,} | {row['peak_memory_mb'] / 1000:.1f} |"
+        for row in record["rows"]
+    ]
+    ratio = record["ratio_50_to_10"]["train_seconds"]
+    return "\n".join([*lines, "", f"50 candidates cost {ratio:.1f} times what 10 do."])
+
+
+def differences_table() -> str:
+    rows = load("agent_differences.json")["rows"]
+    lines = [
+        "| the preset `paper` with | Hits@1 | precision | links | accepted | p, mean | p, std |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| {row['case']} | {share(row['hits@1'])} | {share(row['precision'])} | {row['links']:,} "
+        f"| {row['accepted']:.3f} | {row['probability_mean']:.3f} | {row['probability_std']:.3f} |"
+        for row in rows
+    ]
+    return "\n".join(lines)
+
+
 def filled(text: str, tables: dict) -> str:
     for name, table in tables.items():
         pattern = rf"(<!-- {name}:begin -->\n).*?(<!-- {name}:end -->)"
@@ -100,6 +153,11 @@ def main() -> None:
     pages = {
         ROOT / "README.md": {"demo": demo_table, "results": results_table},
         ROOT / "docs" / "best-first.md": {"best-first": best_first_table},
+        ROOT / "docs" / "agent.md": {
+            "agent": agent_table,
+            "agent-cost": agent_cost_table,
+            "differences": differences_table,
+        },
     }
     changed = False
     for path, tables in pages.items():

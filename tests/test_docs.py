@@ -75,10 +75,11 @@ def test_shell_examples_run(block, desk, run_cli):
                 assert (ROOT / command[1]).exists()
 
 
-def test_tables_are_those_of_the_results():
-    script = ROOT / "scripts" / "readme_tables.py"
+@pytest.mark.parametrize("name", ["readme_tables", "learning_curves"])
+def test_tables_and_pictures_are_those_of_the_results(name):
+    script = ROOT / "scripts" / f"{name}.py"
     done = subprocess.run([sys.executable, str(script), "--check"], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, "run python scripts/readme_tables.py"
+    assert done.returncode == 0, f"run python scripts/{name}.py"
 
 
 def test_links_between_pages_lead_somewhere():

@@ -66,14 +66,15 @@ def lines_plot(lines: Mapping[str, Sequence[tuple[float, float]]], x_label: str,
     x_axis = Axis.around([x for x, _ in every])
     y_axis = Axis.around([y for _, y in every])
     parts = [_frame(x_label, y_label, x_axis, y_axis)]
+    left = float(LEFT)
     for number, (name, line) in enumerate(lines.items()):
         colour, dash = LINES[number % len(LINES)]
         places = [(_x(x_axis.share(x)), _y(y_axis.share(y))) for x, y in line if np.isfinite(x) and np.isfinite(y)]
         style = f'style="fill:none;stroke:{colour};stroke-width:2" stroke-dasharray="{dash}"'
         parts.append(f'<polyline {style} points="{" ".join(f"{x},{y}" for x, y in places)}"/>')
-        left = LEFT + number * (WIDTH - LEFT - RIGHT) / max(len(lines), 1)
         parts.append(f'<line {style} x1="{left:.1f}" y1="6" x2="{left + 18:.1f}" y2="6"/>')
         parts.append(f'<text class="tick" x="{left + 22:.1f}" y="10">{escape(name)}</text>')
+        left += 34 + 5.6 * len(name)  # about the width of a letter of this size
     return _svg(parts, f"{y_label} against {x_label}")
 
 
