@@ -140,6 +140,48 @@ def differences_table() -> str:
     return "\n".join(lines)
 
 
+MODELS = {
+    "mtranse": "MTransE", "jape": "JAPE", "sea": "SEA", "gcnalign": "GCN-Align", "aligne": "AlignE",
+    "bootea": "BootEA", "rsn": "RSN4EA", "rdgcn": "RDGCN", "alinet": "AliNet",
+}  # fmt: skip
+
+
+def embeddings_table() -> str:
+    """Every model and pair: fold 1 and the mean of all folds there are, beside what was published."""
+    with (ROOT / "results" / "embeddings.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    with (ROOT / "results" / "published_models.csv").open(encoding="utf-8", newline="") as file:
+        published = {(row["model"], row["pair"]): row for row in csv.DictReader(file)}
+    lines = [
+        "| model | | " + " | ".join(name.replace("_", "-") for name in PAIRS) + " |",
+        "|---|---|" + "---|" * len(PAIRS),
+    ]
+    for model, title in MODELS.items():
+        first, means, seconds, theirs, their_seconds = [], [], [], [], []
+        for pair in PAIRS:
+            found = [row for row in rows if row["model"] == model and row["pair"] == pair]
+            own = [row for row in found if row["fold"] == "1"]
+            hits = {row["fold"]: float(row["hits@1"]) for row in found}
+            first.append(share(float(own[0]["hits@1"])) if own else "-")
+            several = f"{share(sum(hits.values()) / len(hits))} ({len(hits)})" if len(hits) > 1 else "-"
+            means.append(several)
+            seconds.append(
+                f"{float(own[0]['seconds']):.0f}{' GPU' if own[0]['device'] == 'cuda' else ''}" if own else "-"
+            )
+            row = published.get((model, pair), {})
+            deviation = f" ± {share(float(row['std']))}" if row.get("std") else ""
+            theirs.append(f"{share(float(row['hits@1']))}{deviation}" if row.get("hits@1") else "-")
+            their_seconds.append(f"{float(row['seconds']):.0f}" if row.get("seconds") else "-")
+        lines.append(f"| {title.removesuffix('4EA')} | Hits@1, fold 1 | " + " | ".join(first) + " |")
+        if any(cell != "-" for cell in means):
+            lines.append("| | mean (folds) | " + " | ".join(means) + " |")
+        lines.append("| | published | " + " | ".join(theirs) + " |")
+        lines.append("| | seconds, fold 1 | " + " | ".join(seconds) + " |")
+        if any(cell != "-" for cell in their_seconds):
+            lines.append("| | published | " + " | ".join(their_seconds) + " |")
+    return "\n".join(lines)
+
+
 def filled(text: str, tables: dict) -> str:
     for name, table in tables.items():
         pattern = rf"(<!-- {name}:begin -->\n).*?(<!-- {name}:end -->)"
@@ -153,6 +195,7 @@ def main() -> None:
     pages = {
         ROOT / "README.md": {"demo": demo_table, "results": results_table},
         ROOT / "docs" / "best-first.md": {"best-first": best_first_table},
+        ROOT / "docs" / "embeddings.md": {"embeddings": embeddings_table},
         ROOT / "docs" / "agent.md": {
             "agent": agent_table,
             "agent-cost": agent_cost_table,

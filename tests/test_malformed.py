@@ -234,6 +234,54 @@ def word2vec(text: str) -> Build:
 
 W2V = "".join(f"{name} 0.5 {row}\n" for row, name in enumerate(IDS.split()))
 
+LABELS = "id\tlabel\n" + "".join(f"{number}\t{name}\n" for number, name in enumerate(IDS.split()))
+
+
+def torch_model(table: Any = VECTORS, *, spoil: Callable[[Any], Any] = lambda model: model) -> bytes:
+    """A module with the attribute names of PyKEEN's models, as torch saves it."""
+    import io
+
+    import torch
+
+    module = torch.nn.Module()
+    module.entity_representations = torch.nn.ModuleList([torch.nn.Module()])
+    module.entity_representations[0]._embeddings = torch.nn.Embedding.from_pretrained(torch.as_tensor(table))
+    stream = io.BytesIO()
+    torch.save(spoil(module), stream)
+    return stream.getvalue()
+
+
+def pykeen(model: Callable[[], bytes | None] = torch_model, labels: Content = LABELS) -> Build:
+    """A folder of PyKEEN's; the model comes as a function, since only the cases that need torch should import it."""
+
+    def build(tmp: Path) -> list[str]:
+        files = {"trained_model.pkl": model(), "training_triples/entity_to_id.tsv.gz": labels}
+        (tmp / "vectors" / "training_triples").mkdir(parents=True)
+        return vectors(".", files)(tmp)
+
+    return build
+
+
+def bfloat16_table() -> Any:
+    import torch
+
+    return torch.ones(6, 2, dtype=torch.bfloat16)
+
+
+class Harm:
+    """Asks for a command to be run when it is unpickled."""
+
+    def __reduce__(self) -> Any:
+        import os
+
+        return os.system, ("exit 1",)
+
+
+def without_table(model: Any) -> Any:
+    del model.entity_representations[0]._embeddings
+    return model
+
+
 # ---- the cases ------------------------------------------------------------------------------------------------------
 
 BENCHMARK_CASES = [
@@ -614,6 +662,54 @@ VECTOR_CASES = [
         safetensors({"source": np.ones(3, np.float32)}),
         ("x.safetensors", "the matrix source", "(3,)"),
     ),
+    Case("pykeen-no-model", pykeen(lambda: None), ("trained_model.pkl", "no such file")),
+    Case("pykeen-no-bytes", pykeen(lambda: b""), ("trained_model.pkl", "damaged", "save_to_directory")),
+    Case("pykeen-garbage", pykeen(lambda: pickle.dumps([1.0])), ("trained_model.pkl", "no model saved by PyKEEN")),
+    Case("pykeen-cut-off", pykeen(lambda: torch_model()[:-99]), ("trained_model.pkl", "damaged")),
+    Case("pykeen-harmful", pykeen(lambda: torch_model(spoil=lambda _: Harm())), ("trained_model.pkl", "system'")),
+    Case(
+        "pykeen-weights-alone",
+        pykeen(lambda: torch_model(spoil=lambda model: model.state_dict())),
+        ("trained_model.pkl", "holds OrderedDict", "no entity representations"),
+    ),
+    Case(
+        "pykeen-no-table", pykeen(lambda: torch_model(spoil=without_table)), ("trained_model.pkl", "computes", ".npy")
+    ),
+    Case("pykeen-transposed", pykeen(lambda: torch_model(np.ones((2, 6)).T)), ("trained_model.pkl", "no plain matrix")),
+    Case(
+        "pykeen-type", pykeen(lambda: torch_model(bfloat16_table())), ("trained_model.pkl", "bfloat16", "model.float")
+    ),
+    Case(
+        "pykeen-nan",
+        pykeen(lambda: torch_model(np.where(VECTORS == 5, np.nan, VECTORS))),
+        ("trained_model.pkl", "row 3", "not finite"),
+    ),
+    Case("pykeen-no-labels", pykeen(labels=None), ("entity_to_id.tsv.gz", "no such file", "TriplesFactory")),
+    Case(
+        "pykeen-labels-too-few",
+        pykeen(lambda: torch_model(np.ones((7, 2)))),
+        ("entity_to_id.tsv.gz", "6 labels for the 7 vectors"),
+    ),
+    Case(
+        "pykeen-labels-too-many",
+        pykeen(labels=LABELS + "6\tmore\n"),
+        ("entity_to_id.tsv.gz", "line 8", "below 6", "'6\\tmore'"),
+    ),
+    Case(
+        "pykeen-id-twice", pykeen(labels=LABELS.replace("\n4", "\n3")), ("entity_to_id.tsv.gz", "line 6", "each once")
+    ),
+    Case("pykeen-id-no-number", pykeen(labels=LABELS.replace("\n4", "\n-4")), ("entity_to_id.tsv.gz", "line 6", "'-4")),
+    Case("pykeen-short-row", pykeen(labels=LABELS + "6\n"), ("entity_to_id.tsv.gz", "line 8", "'6'")),
+    Case("pykeen-no-header", pykeen(labels=LABELS[9:]), ("entity_to_id.tsv.gz", "line 1", "id and label")),
+    Case("pykeen-open-quote", pykeen(labels=LABELS + '6\t"more\n'), ("entity_to_id.tsv.gz", "line 8", "quotes")),
+    Case(
+        "pykeen-label-twice", pykeen(labels=LABELS.replace("t/3", "t/2")), ("entity_to_id.tsv.gz", "line 7", "line 6")
+    ),
+    Case(
+        "pykeen-entity-missing",
+        pykeen(labels=LABELS.replace("t/3", "t/4")),
+        ("trained_model.pkl", "1 of 3 target", "'http://t/3'"),
+    ),
 ]
 
 CASES = [*BENCHMARK_CASES, *GRAPH_CASES, *LINK_CASES, *VECTOR_CASES]
@@ -673,6 +769,7 @@ def test_kinds_are_distinct() -> None:
         word2vec("6 2\n" + W2V),
         safetensors(),
         vectors("x.npy", {"x.npy": npy(VECTORS), "x.ids": IDS}),
+        pykeen(),
     ],
 )
 def test_good_files_pass(build: Build, tmp_path: Path) -> None:

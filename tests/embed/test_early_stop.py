@@ -47,3 +47,30 @@ def test_hits_at_1_counts_strictly_best_targets():
     assert hits_at_1(source, target, links, np.array([0, 1, 3], dtype=np.int32)) == 1.0
     with pytest.raises(ValueError, match="at least one"):
         hits_at_1(source, target, Links.empty(), everything)
+
+
+@pytest.mark.parametrize("measure", ["cosine", "inner", "manhattan"])
+def test_hits_are_those_of_a_plain_count(measure):
+    rng = np.random.default_rng(0)
+    source = rng.standard_normal((40, 70)).astype(np.float32)
+    target = (source[rng.permutation(40)] + 1.2 * rng.standard_normal((40, 70))).astype(np.float32)
+    links = Links.of(np.arange(0, 30), rng.permutation(40)[:30])
+    pool = np.setdiff1d(np.arange(40), links.target_ids[:3]).astype(np.int32)  # three golds are not in the pool
+    hits = 0
+    for s, t in zip(links.source_ids, links.target_ids, strict=True):
+        if measure == "manhattan":
+            scores = -np.abs(source[s].astype(np.float64) - target).sum(axis=1)
+        else:
+            scores = target.astype(np.float64) @ source[s]
+            if measure == "cosine":
+                scores /= np.linalg.norm(target, axis=1)
+        hits += t in pool and (scores[pool] >= scores[t]).sum() == 1
+    assert hits_at_1(source, target, links, pool, measure) == pytest.approx(hits / 30)
+
+
+def test_a_tie_by_manhattan_is_no_hit():
+    source = np.array([[0.0, 0.0]], dtype=np.float32)
+    target = np.array([[1.0, 0.0], [0.0, 1.0], [5.0, 5.0]], dtype=np.float32)
+    links = Links.of([0], [0])
+    assert hits_at_1(source, target, links, np.array([0, 1, 2], np.int32), "manhattan") == 0.0
+    assert hits_at_1(source, target, links, np.array([0, 2], np.int32), "manhattan") == 1.0

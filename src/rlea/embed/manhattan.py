@@ -8,9 +8,10 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from rlea.candidates import manhattan_distance
 from rlea.graph import Ids
 
-_STEP = 32  # terms summed before the sum is looked at
+_STEP = 64  # terms summed before the sum is looked at
 
 
 def first_places(
@@ -43,10 +44,8 @@ def _first_places(queries: Any, vectors: Any, own_ids: Any, pool_ids: Any, resul
 def _distance(a: Any, b: Any, bound: Any) -> Any:
     """The distance, or any number above `bound` once the sum is above it."""
     total = np.float32(0.0)
-    dim = len(a)
-    for begin in range(0, dim, _STEP):
-        for k in range(begin, min(begin + _STEP, dim)):
-            total += abs(a[k] - b[k])
+    for begin in range(0, len(a), _STEP):
+        total += manhattan_distance(a[begin : begin + _STEP], b[begin : begin + _STEP])
         if total > bound:
             return total
     return total

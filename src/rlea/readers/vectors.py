@@ -1,9 +1,10 @@
-"""Entity vectors made elsewhere: safetensors, numpy arrays with a file of identifiers, or word2vec text.
+"""Entity vectors made elsewhere: safetensors, numpy arrays with identifiers, word2vec text, or a model of PyKEEN's.
 
     x.safetensors         matrices `source` and `target`; one entry of metadata, `rlea`, a JSON object with the lists
                           `source_ids` and `target_ids` and, if need be, `measure`, `name`, `info` (an object), `format`
     x.npy + x.ids         one matrix for both graphs, one identifier per line (`x.txt` is read for `x.ids`)
     folder                source.npy, source.ids, target.npy, target.ids
+    folder                trained_model.pkl, training_triples/: saved by PyKEEN, see `rlea.readers.pykeen`
     x.vec, x.w2v, x.txt   word2vec text: identifier and numbers on each line, after an optional line "rows dimensions"
 
 Vectors are put in the order of the graphs' entities; those of other identifiers are left aside.
@@ -24,6 +25,7 @@ from numpy.typing import NDArray
 from rlea.embeddings import MEASURES, Embeddings
 from rlea.errors import InputError
 from rlea.graph import KnowledgeGraph
+from rlea.readers.pykeen import LABEL_FILE, MODEL_FILE, is_pykeen_folder, read_pykeen
 from rlea.readers.text import check_file, error_at, read_text, shown, suffix_of
 
 Matrix = NDArray[np.float32]
@@ -47,7 +49,12 @@ def read_embeddings(path: str | Path, source: KnowledgeGraph, target: KnowledgeG
     suffix = suffix_of(path)
     measure, name = "cosine", path.stem
     info: dict[str, Any] = {}
-    if path.is_dir():
+    if is_pykeen_folder(path):
+        model = read_pykeen(path)
+        index = _index(path / LABEL_FILE, model.identifiers, "line", model.lines)
+        matrix = _numeric(path / MODEL_FILE, model.table, "the table of vectors")
+        blocks, info = (_checked(_Block(path / MODEL_FILE, index, matrix)),) * 2, model.info
+    elif path.is_dir():
         blocks = (_read_npy(path / "source.npy"), _read_npy(path / "target.npy"))
     elif suffix == ".safetensors":
         blocks, measure, name, info = _read_safetensors(path)

@@ -61,7 +61,9 @@ class MappingSet:
 
 
 def justification_of(embedding_uses: str, matcher_uses_structure: bool) -> str:
-    """The semapv term for links found by an embedding that looks at `names`, `structure`, or something unknown."""
+    """The semapv term for links by what the embedding looks at: names, structure, both ("... and ..."), unknown."""
+    if " and " in embedding_uses:
+        return "semapv:CompositeMatching"
     if embedding_uses == "names":
         return "semapv:CompositeMatching" if matcher_uses_structure else "semapv:LexicalMatching"
     return "semapv:StructuralMatching" if embedding_uses == "structure" else "semapv:UnspecifiedMatching"
