@@ -50,6 +50,9 @@ class BootEASettings(AlignESettings):
     label_every: int = 10  # epochs between two rounds of labelling, the first one after so many
     similarity_limit: float = 0.7  # labels are more similar than this
     num_candidates: int = 10  # nearest of either graph that an entity may be labelled with
+    # Our own, for pairs without validation links: on D_W_15K_V1 validation Hits@1 still rises by some .004 in ten
+    # epochs at epoch 320, and by less and less.
+    epochs_without_valid: int = 500
 
     def __post_init__(self) -> None:
         require_positive("BootEA", self, "positive_limit", "negative_limit", "negative_weight")
