@@ -21,10 +21,11 @@ from rlea.agent.agent import PRESETS, Agent
 from rlea.agent.deck import make_deck
 from rlea.agent.reinforce import match_probabilities
 from rlea.candidates import find_candidates
+from rlea.graph import choose_pool
 from rlea.matchers.greedy import match as greedy
 from rlea.matching import Task
 from rlea.metrics import link_metrics
-from rlea.pipeline import choose_pool, embed_entities
+from rlea.pipeline import embed_entities
 from rlea.readers import read_pair
 from rlea.record import as_json, describe_run
 
@@ -62,7 +63,7 @@ def main() -> None:
             settings = replace(settings, train=replace(settings.train, episodes=options.episodes))
             memory.reset_peak()
             start = time.perf_counter()
-            agent = Agent(settings).fit(pair.source, pair.target, vectors, pair.train, pair.valid)
+            agent = Agent(settings).fit(pair, vectors)
             seconds = time.perf_counter() - start
             start = time.perf_counter()
             links = agent.match(task)
@@ -83,7 +84,11 @@ def main() -> None:
                 "train_seconds": round(seconds, 1),
                 "decode_seconds": round(decoding, 2),
                 "peak_memory_mb": round(memory.peak_mb()),
-                "history": agent.history[:: max(options.episodes // 50, 1)],
+                "history": [
+                    row
+                    for row in agent.history
+                    if (row["episode"] - 1) % max(options.episodes // 50, 1) == 0 or "valid_aligned" in row
+                ],
             }
             rows.append(row)
             print(
@@ -93,7 +98,10 @@ def main() -> None:
             )
     if options.json:
         record = describe_run(rows=rows, fingerprints=fingerprints, seed=0)
-        record["command"] = f"python benchmarks/agent.py --data DIR --vectors DIR --episodes {options.episodes}"
+        chosen = (
+            f"--pairs {' '.join(options.pairs)} --presets {' '.join(options.presets)} --episodes {options.episodes}"
+        )
+        record["command"] = f"python benchmarks/agent.py --data DIR --vectors DIR {chosen}"
         options.json.write_text(as_json(record), encoding="utf-8")
 
 

@@ -17,9 +17,10 @@ from pathlib import Path
 from rlea import memory
 from rlea.agent.agent import PRESETS, Agent
 from rlea.candidates import find_candidates
+from rlea.graph import choose_pool
 from rlea.matching import Task
 from rlea.metrics import link_metrics
-from rlea.pipeline import choose_pool, embed_entities
+from rlea.pipeline import embed_entities
 from rlea.readers import read_pair
 from rlea.record import as_json, describe_run
 from rlea.synthetic import SyntheticSettings, generate, synthetic_embeddings
@@ -30,7 +31,7 @@ def measure(name, pair, vectors, candidates, episodes):
     settings = replace(settings, candidates=candidates, train=replace(settings.train, episodes=episodes))
     memory.reset_peak()
     start = time.perf_counter()
-    agent = Agent(settings).fit(pair.source, pair.target, vectors, pair.train, pair.valid)
+    agent = Agent(settings).fit(pair, vectors)
     training = time.perf_counter() - start
     _, source_ids, target_ids = choose_pool(pair, "test")
     start = time.perf_counter()

@@ -20,9 +20,10 @@ from rlea.agent.agent import PRESETS, Agent
 from rlea.agent.deck import make_deck
 from rlea.agent.reinforce import match_probabilities
 from rlea.candidates import find_candidates
+from rlea.graph import choose_pool
 from rlea.matching import Task
 from rlea.metrics import link_metrics
-from rlea.pipeline import choose_pool, embed_entities
+from rlea.pipeline import embed_entities
 from rlea.readers import read_pair
 from rlea.record import as_json, describe_run
 
@@ -95,7 +96,7 @@ def main() -> None:
                 continue
             settings = replace(settings, train=replace(settings.train, episodes=options.episodes))
             start = time.perf_counter()
-            agent = Agent(settings).fit(pair.source, pair.target, vectors, pair.train, pair.valid)
+            agent = Agent(settings).fit(pair, vectors)
             seconds = time.perf_counter() - start
             links = agent.match(task)
             scores = link_metrics(links, pair.test)
@@ -121,7 +122,8 @@ def main() -> None:
             )
             if options.json:
                 record = describe_run(rows=rows, fingerprints=fingerprints, seed=0)
-                record["command"] = "python benchmarks/agent_differences.py --data DIR --vectors DIR"
+                chosen = f"--pairs {' '.join(options.pairs)} --episodes {options.episodes}"
+                record["command"] = f"python benchmarks/agent_differences.py --data DIR --vectors DIR {chosen}"
                 options.json.write_text(as_json(record), encoding="utf-8")
 
 

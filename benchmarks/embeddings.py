@@ -35,7 +35,7 @@ def row_of(record: dict) -> dict:
     row["pair"] = result["pair"].removesuffix("_15K_V1")
     row |= {key: f"{result[key]:.4f}" for key in ("hits@1", "hits@5", "hits@10", "mrr")}
     training = result["training"]
-    row |= {"epochs": training["epochs"], "seconds": f"{training['seconds']:.1f}", "device": training["device"]}
+    row |= {"epochs": training["epochs"], "seconds": f"{result['seconds']:.1f}", "device": training["device"]}
     return row | {"commit": record["commit"]}
 
 
@@ -49,7 +49,7 @@ def read_rows(path: Path) -> list[dict]:
 def keep(path: Path, records: list[dict]) -> None:
     """Write the lines in a fixed order, and the whole records beside them; a later run of a cell takes its place."""
     beside = path.with_suffix(".json")
-    known = json.loads(beside.read_text(encoding="utf-8")) if beside.exists() else {}
+    known = json.loads(beside.read_text(encoding="utf-8"))["runs"] if beside.exists() else {}
     for record in records:
         row = row_of(record)
         known[f"{row['model']} {row['pair']} {row['fold']} {row['device']}"] = record
@@ -57,7 +57,7 @@ def keep(path: Path, records: list[dict]) -> None:
         (row_of(record) for record in known.values()),
         key=lambda row: (TRAINED.index(row["model"]), PAIRS.index(row["pair"]), row["fold"], row["device"]),
     )
-    for target, text in ((beside, as_json(known)), (path, as_lines(rows))):
+    for target, text in ((beside, as_json({"runs": known})), (path, as_lines(rows))):
         partial = target.with_name(f".{target.name}.partial")
         partial.write_text(text, encoding="utf-8")
         partial.replace(target)

@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rlea.agent.agent import Agent
     from rlea.candidates import Candidates, find_candidates
     from rlea.embeddings import Embeddings
     from rlea.errors import InputError
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from rlea.pipeline import AlignSettings, Result, align, bench, embed_entities, read, write
 
 _HOME = {
+    "Agent": "agent.agent",
     "AlignSettings": "pipeline",
     "Candidates": "candidates",
     "Embeddings": "embeddings",
@@ -42,6 +44,7 @@ _HOME = {
 
 __all__ = [
     "MATCHERS",
+    "Agent",
     "AlignSettings",
     "Candidates",
     "Embeddings",

@@ -121,7 +121,7 @@ def align(
       rlea align people.nt.gz staff.ttl --seeds known.tsv --output out
     """
     from rlea import pipeline
-    from rlea.embed import MODELS
+    from rlea.embed.checkpoint import remove_checkpoint
 
     with progress_bars(quiet or json_) as report:
         settings = pipeline.AlignSettings(embedding, matcher, candidates, pool, seed, preset, agent)
@@ -133,8 +133,9 @@ def align(
         result = pipeline.align(pair, settings, progress=report, device=device, checkpoint=checkpoint)
         result.seconds.update({"read": clock.seconds["read"]})
         written = [] if output is None else pipeline.write(output, result)
-        if checkpoint is not None and embedding in MODELS and MODELS[embedding].trained:
-            checkpoint.unlink(missing_ok=True)
+        if checkpoint is not None:
+            for path in (checkpoint, checkpoint.with_name(pipeline.AGENT_CHECKPOINT)):
+                remove_checkpoint(path)
     if json_:
         print_json(result.summary())
         return
@@ -240,7 +241,9 @@ def train(
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Train an agent and keep it, to decode other folds or new entities with it. Stopped, it goes on where it was.
+    """Train an agent and keep it. Stopped, it goes on where it was.
+
+    It decodes whatever has vectors in the space it was trained in: other folds and new entities of the same file.
 
     Example:  rlea train D_Y_15K_V1 --embedding vectors.safetensors --output agent.safetensors
     """

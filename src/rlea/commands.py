@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,8 @@ import numpy as np
 from rlea import memory
 from rlea.embed import MODELS
 from rlea.errors import InputError
-from rlea.pipeline import AlignSettings, Clock, Result, check_settings, choose_pool, embed_entities, suggest
+from rlea.graph import choose_pool
+from rlea.pipeline import AlignSettings, Clock, Result, check_settings, embed_entities, suggest
 from rlea.progress import Progress, silent
 from rlea.readers import read_graph, read_pair
 
@@ -120,6 +121,8 @@ def train_to_file(
     `tensorboard` is a folder for TensorBoard; the curves go into a run of it that has the name of the output.
     """
     from rlea.agent.agent import PRESETS, Agent
+    from rlea.embed.checkpoint import remove_checkpoint
+    from rlea.record import as_json, describe_run
     from rlea.writers.atomic import atomic, check_writable
 
     if preset not in PRESETS:
@@ -132,31 +135,22 @@ def train_to_file(
             raise InputError(f"--episodes is {episodes}", remedy="give a number of at least 1")
         settings = replace(settings, train=replace(settings.train, episodes=episodes))
     check_settings(AlignSettings(embedding=embedding, seed=seed), output=output)
+    checkpoint, run = output.with_suffix(".checkpoint"), output.with_suffix(".json")
+    of_vectors = output.with_name(f"{output.stem}-{Path(embedding).stem}.checkpoint")
+    for path in (checkpoint, run):
+        check_writable(path)
     curves = None if tensorboard is None else tensorboard / output.stem
     if curves is not None:
         check_writable(curves / "events")
         load_tensorboard()
     agent = Agent(settings, seed=seed, device=device)
     pair = read_pair(folder, fold)
-    vectors = embed_entities(pair, embedding, seed=seed, progress=progress, device=device)
+    vectors = embed_entities(pair, embedding, seed=seed, progress=progress, device=device, checkpoint=of_vectors)
     clock = Clock()
-    checkpoint = output.with_suffix(".checkpoint")
     with clock("train"), drawn_curves(curves, agent) as on_episode:
-        agent.fit(
-            pair.source,
-            pair.target,
-            vectors,
-            pair.train,
-            pair.valid,
-            progress=progress,
-            checkpoint=checkpoint,
-            on_episode=on_episode,
-        )
-    with atomic(output) as temporary:
-        agent.save(temporary)
-    checkpoint.unlink(missing_ok=True)
-    last = agent.history[-1]
-    return {
+        agent.fit(pair, vectors, progress=progress, checkpoint=checkpoint, on_episode=on_episode)
+    best = agent.history[agent.best_episode - 1]
+    summary = {
         "pair": pair.name,
         "fold": pair.fold,
         "preset": preset,
@@ -164,13 +158,22 @@ def train_to_file(
         "device": agent.device.type,
         "episodes": len(agent.history),
         "best_episode": agent.best_episode,
-        "aligned": last["aligned"],
-        "reward": last["reward"],
-        "accepted": last["accepted"],
+        "aligned": best["aligned"],
+        "reward": best["reward"],
+        "accepted": best["accepted"],
+        "valid_aligned": best.get("valid_aligned"),
         "seconds": round(clock.seconds["train"], 1),
         "peak_memory_mb": round(memory.peak_mb(), 1),
         "output": str(output),
     }
+    facts = {"settings": asdict(agent.settings), "embedding": embedding, "embedding_info": dict(vectors.info)}
+    record = describe_run(result=summary, **facts, fingerprint=pair.fingerprint, notes=list(pair.notes))
+    with atomic(run) as temporary:
+        temporary.write_text(as_json(record), encoding="utf-8")
+        agent.save(output)
+    for path in (checkpoint, of_vectors):
+        remove_checkpoint(path)
+    return summary
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rlea.errors import InputError
 from rlea.names import choose_names
 
 if TYPE_CHECKING:
@@ -233,3 +234,21 @@ class GraphPair:
             digest.update(f"{len(pairs)}\n".encode())
             digest.update(pairs[np.lexsort(pairs.T[::-1])].tobytes())
         return digest.hexdigest()
+
+
+def choose_pool(pair: GraphPair, pool: str = "auto") -> tuple[str, Ids, Ids]:
+    """The entities to be matched: those of the test links, or all without a seed.
+
+    Each side stands in a random order of its own. Entities are numbered by identifier, and where both graphs use the
+    same identifiers the counterparts would have the same position: whoever settled a tie by position would be right.
+    """
+    if pool == "auto":
+        pool = pair.default_pool if len(pair.test) else "all"
+    if pool == "test":
+        if not len(pair.test):
+            raise InputError("--pool test needs test links and there are none", remedy="use --pool all")
+        source, target = np.unique(pair.test.source_ids), np.unique(pair.test.target_ids)
+    else:
+        source = np.setdiff1d(np.arange(pair.source.num_entities, dtype=np.int32), pair.train.source_ids)
+        target = np.setdiff1d(np.arange(pair.target.num_entities, dtype=np.int32), pair.train.target_ids)
+    return pool, np.random.default_rng(1).permutation(source), np.random.default_rng(2).permutation(target)

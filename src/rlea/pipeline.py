@@ -9,17 +9,15 @@ import difflib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-import numpy as np
-
 from rlea import memory
 from rlea.embed import MODELS
 from rlea.errors import InputError
-from rlea.graph import GraphPair, Ids
+from rlea.graph import GraphPair, Ids, choose_pool
 from rlea.matchers import MATCHERS
 from rlea.progress import Progress, silent
 from rlea.readers import read_graph, read_pair
@@ -29,6 +27,9 @@ if TYPE_CHECKING:
     from rlea.embeddings import Embeddings
     from rlea.matching import Matching, Task
     from rlea.metrics import LinkMetrics, RankMetrics
+
+
+AGENT_CHECKPOINT = "agent.checkpoint"  # beside the checkpoint of the vectors
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,9 @@ def align(
         candidates = find(vectors, source_ids, target_ids, settings.candidates, progress)
     task = make_task(pair, candidates, settings.seed)
     info = dict(vectors.info)
-    matching = decide(pair, task, settings, clock, info, progress, device)
+    kept = more.get("checkpoint")
+    kept = None if kept is None else kept.with_name(AGENT_CHECKPOINT)
+    matching = decide(pair, task, settings, clock, info, progress, device, kept)
     with clock("evaluate"):
         links, ranks, coverage = evaluate(pair, matching, candidates, pool, progress)
     return Result(pair, settings, pool, matching, links, ranks, coverage, clock.seconds, memory.peak_mb(), info)
@@ -141,6 +144,7 @@ def bench(
         progress("matchers", number, len(matchers), name)
         chosen, info = replace(settings, matcher=name), dict(vectors.info)
         memory.reset_peak()
+        clock.seconds.pop("train", None)  # that of an earlier matcher
         matching = decide(pair, task, chosen, clock, info, progress, device)
         peak = memory.peak_mb()
         with clock("evaluate"):
@@ -210,24 +214,6 @@ def embed_entities(
     return cast("Embeddings", function(pair, seed=seed, progress=progress, **more))
 
 
-def choose_pool(pair: GraphPair, pool: str = "auto") -> tuple[str, Ids, Ids]:
-    """The entities to be matched: those of the test links, or all without a seed.
-
-    Each side stands in a random order of its own. Entities are numbered by identifier, and where both graphs use the
-    same identifiers the counterparts would have the same position: whoever settled a tie by position would be right.
-    """
-    if pool == "auto":
-        pool = pair.default_pool if len(pair.test) else "all"
-    if pool == "test":
-        if not len(pair.test):
-            raise InputError("--pool test needs test links and there are none", remedy="use --pool all")
-        source, target = np.unique(pair.test.source_ids), np.unique(pair.test.target_ids)
-    else:
-        source = np.setdiff1d(np.arange(pair.source.num_entities, dtype=np.int32), pair.train.source_ids)
-        target = np.setdiff1d(np.arange(pair.target.num_entities, dtype=np.int32), pair.train.target_ids)
-    return pool, np.random.default_rng(1).permutation(source), np.random.default_rng(2).permutation(target)
-
-
 def find(vectors: Embeddings, source_ids: Ids, target_ids: Ids, k: int, progress: Progress) -> Candidates:
     """The k best partners of every entity, both ways."""
     from rlea.candidates import find_candidates
@@ -250,6 +236,7 @@ def decide(
     info: dict[str, Any],
     progress: Progress,
     device: str = "auto",
+    checkpoint: Path | None = None,
 ) -> Matching:
     """Let the matcher decide; the agent is trained on the seeds first, unless a trained one is given."""
     match: Callable[[Task], Matching] = MATCHERS[settings.matcher]
@@ -261,10 +248,12 @@ def decide(
                 agent = Agent.load(settings.agent, device=device)
             else:
                 agent = Agent(settings.preset, seed=settings.seed, device=device)
-                vectors = task.candidates.embeddings
-                agent.fit(pair.source, pair.target, vectors, pair.train, pair.valid, progress=progress)
+                agent.fit(pair, task.candidates.embeddings, progress=progress, checkpoint=checkpoint)
             info["agent"] = {
-                "preset": settings.preset,
+                "preset": "" if settings.agent else settings.preset,
+                "file": settings.agent,
+                "settings": asdict(agent.settings),
+                "candidates": min(agent.settings.candidates, settings.candidates),
                 "device": agent.device.type,
                 "best_episode": agent.best_episode,
                 "history": agent.history,
@@ -366,14 +355,35 @@ def check_settings(
             f"{settings.embedding!r} is neither an embedding nor a file",
             remedy=suggest(settings.embedding, MODELS, "a path to a .safetensors, .npy or word2vec file"),
         )
-    if settings.agent and not Path(settings.agent).is_file():
-        raise InputError("there is no such file", path=settings.agent, remedy="give a file that `rlea train` wrote")
+    check_agent(settings, any(MATCHERS[name].trained for name in (settings.matcher, *matchers)))
     if settings.candidates < 1:
         raise InputError(f"--candidates is {settings.candidates}", remedy="give a number of at least 1")
     if not 0 <= settings.seed < 2**63:
         raise InputError(f"--seed is {settings.seed}", remedy="give a number from 0 to 2^63 - 1")
     if settings.pool not in ("auto", "test", "all"):
         raise InputError(f"unknown pool {settings.pool!r}", remedy="use test or all")
+
+
+def check_agent(settings: AlignSettings, is_used: bool) -> None:
+    """Refuse a preset or a trained agent that is not there or would not be used."""
+    if settings.agent and not Path(settings.agent).is_file():
+        raise InputError("there is no such file", path=settings.agent, remedy="give a file that `rlea train` wrote")
+    if not is_used:
+        if settings.agent or settings.preset != AlignSettings.preset:
+            given = "--agent" if settings.agent else "--preset"
+            raise InputError(f"{given} is for the agent, which is not asked for", remedy="add --matcher rlea")
+        return
+    from rlea.agent.agent import PRESETS, Agent
+
+    if settings.preset not in PRESETS:
+        raise InputError(f"unknown preset {settings.preset!r}", remedy=suggest(settings.preset, PRESETS))
+    if settings.agent:
+        Agent.load(settings.agent, device="cpu")
+        if settings.embedding in MODELS and MODELS[settings.embedding].trained:
+            raise InputError(
+                f"{settings.embedding} would be trained anew, and the agent knows only the vectors it was trained on",
+                remedy="give their file: --embedding FILE.safetensors (`rlea embed` writes one)",
+            )
 
 
 def suggest(name: str, known: Sequence[str] | dict[str, Any], otherwise: str = "") -> str:

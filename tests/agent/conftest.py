@@ -6,7 +6,7 @@ import pytest
 
 from rlea.candidates import find_candidates
 from rlea.embeddings import Embeddings
-from rlea.graph import KnowledgeGraph, Links
+from rlea.graph import GraphPair, KnowledgeGraph, Links
 from rlea.matching import Task
 
 
@@ -47,6 +47,9 @@ class World:
         self.embeddings = Embeddings(source, target)
         self.gold = Links.of(source_ids, target_ids)
         self.decoys = np.array(decoy_ids, dtype=np.int32)
+
+    def pair(self, train=None, valid=None):
+        return GraphPair("world", self.source, self.target, train or Links.empty(), valid or Links.empty())
 
     def candidates(self, k=4):
         return find_candidates(

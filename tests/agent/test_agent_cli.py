@@ -31,12 +31,18 @@ def test_train_then_align_with_the_kept_agent(run_cli, vectors, tmp_path):
     assert done.code == 0, done.err
     summary = json.loads(done.out)
     assert summary["episodes"] == 4
-    assert [path.name for path in tmp_path.iterdir()] == ["agent.safetensors"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["agent.json", "agent.safetensors"]
+    record = json.loads((tmp_path / "agent.json").read_text())
+    assert record["settings"]["train"]["episodes"] == 4
+    assert record["fingerprint"]
     arguments = ["align", vectors / "pair", "--embedding", file, "--matcher", "rlea", "--agent", agent]
     one, two = (json.loads(run_cli(*arguments, "--json").out) for _ in range(2))
     assert one["matched"] == two["matched"]
     assert one["f1"] == two["f1"]
     assert "train" in one["seconds"]
+    done = run_cli("align", vectors / "pair", "--embedding", "aligne", "--matcher", "rlea", "--agent", agent)
+    assert done.code == 2
+    assert "knows only the vectors it was trained on" in done.err
     again = tmp_path / "again.safetensors"
     run_cli("train", vectors / "pair", "--embedding", file, "--episodes", 4, "--output", again, "--quiet")
     assert again.read_bytes() == agent.read_bytes()
@@ -86,6 +92,8 @@ def test_test_links_change_no_decision(vectors, monkeypatch):
         (["align", "{demo}", "--matcher", "rlea", "--agent", "nowhere"], ["nowhere", "rlea train"]),
         (["align", "{demo}", "--matcher", "rlea", "--preset", "papper"], ["papper"]),
         (["align", "{demo}", "--matcher", "rlea", "--agent", "{demo}/test.tsv"], ["test.tsv", "agent"]),
+        (["align", "{demo}", "--preset", "released"], ["--preset", "--matcher rlea"]),
+        (["align", "{demo}", "--agent", "{demo}/test.tsv"], ["--agent", "--matcher rlea"]),
     ],
 )
 def test_mistakes(run_cli, arguments, words):

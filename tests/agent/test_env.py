@@ -8,6 +8,7 @@ from rlea.agent.agent import env_vectors
 from rlea.agent.deck import label_deck, make_deck, play_deck, rewards
 from rlea.agent.env import AlignmentEnv, EnvSettings
 from rlea.agent.policy import GraphView
+from rlea.errors import InputError
 
 
 def make_env(world, settings=None, labelled=True, k=4):
@@ -117,10 +118,35 @@ def test_same_seed_same_episode(world):
     env = make_env(world)
     runs = []
     for _ in range(2):
-        _, info = env.reset(seed=5, options={"episode": 1})
+        for _ in range(30):  # what was played before does not matter
+            env.reset()
+        _, info = env.reset(seed=5)
         seen, done = [], False
         while not done:
             seen.append(info["pair"])
             *_, done, _, info = env.step(len(seen) % 2)
         runs.append(seen)
     assert runs[0] == runs[1]
+
+
+def test_an_episode_always_begins_and_ends_with_a_clear_word(world):
+    """Of a tiny deck all pairs may be skipped: the draws are made again. After the end only `reset` makes sense."""
+    from dataclasses import replace
+
+    env = make_env(world)
+    deck = env.deck
+    few = replace(
+        deck,
+        **{name: getattr(deck, name)[:2] for name in ("rows", "columns", "scores", "places", "labels", "difficulty")},
+    )
+    env = AlignmentEnv(few, env._vectors, EnvSettings(least_skip_rate=0.9))
+    for seed in range(50):
+        _, info = env.reset(seed=seed)
+        assert info["pair"] in (0, 1)
+    done = False
+    while not done:
+        *_, done, _, _ = env.step(0)
+    with pytest.raises(InputError, match="call reset"):
+        env.step(0)
+    with pytest.raises(InputError, match="every pair is skipped"):
+        AlignmentEnv(few, env._vectors, EnvSettings(least_skip_rate=1.0)).reset(seed=0)

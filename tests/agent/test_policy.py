@@ -114,7 +114,7 @@ def test_estimate_is_stable_for_large_values(views):
 
 
 def test_zero_start_never_sees_the_pair(views):
-    """The authors' program: all zero, so every pair has probability one half, and only the head gets no gradient."""
+    """The authors' program: all zero, so every pair has the same probability; only the head ever gets a gradient."""
     policy = Policy(5, PolicySettings(zero_start=True, activation=False))
     out = policy(*views, SOURCE_IDS, TARGET_IDS).exp()
     torch.testing.assert_close(out, torch.full_like(out, 0.5))
@@ -122,3 +122,8 @@ def test_zero_start_never_sees_the_pair(views):
     for name, parameter in policy.named_parameters():
         if not name.startswith("head"):
             assert parameter.grad is None or parameter.grad.abs().max() == 0, name
+    with torch.no_grad():
+        policy.head.weight.copy_(torch.randn(policy.head.weight.shape, generator=torch.Generator().manual_seed(0)))
+    later = policy(*views, SOURCE_IDS, TARGET_IDS)[..., 1].exp()  # whatever the head has learned
+    whole = (TARGET_IDS >= 0).all(dim=1)  # rows with all their candidates; the estimate is one over their number
+    assert later[whole].std() == 0

@@ -46,7 +46,7 @@ def folds(world):
 @pytest.fixture(scope="module")
 def trained(world, folds):
     """An agent of the first fold."""
-    return Agent(SETTINGS).fit(world.source, world.target, world.embeddings, folds[0][0])
+    return Agent(SETTINGS).fit(world.pair(), world.embeddings, folds[0][0])
 
 
 @pytest.fixture(params=["as trained", "saved and loaded"])

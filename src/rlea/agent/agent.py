@@ -28,7 +28,7 @@ from rlea.agent.reinforce import (
 from rlea.candidates import Candidates, find_candidates, prepare
 from rlea.embeddings import Embeddings
 from rlea.errors import InputError
-from rlea.graph import KnowledgeGraph, Links
+from rlea.graph import GraphPair, KnowledgeGraph, Links, choose_pool
 from rlea.matching import Matching, Task
 from rlea.progress import Progress, silent
 
@@ -44,10 +44,19 @@ class AgentSettings:
     tau: float = 1.0  # of the difficulty
     best_of: str = "source"  # whose best similarity difficulty is measured from: "source" (paper) or "all" (program)
     sampled: bool = False  # draw actions when decoding, as the authors' program does, in place of the likelier one
-    complete: bool = False  # match what the agent left over by similarity, so that every source gets a link
+    complete: bool = False  # match by similarity what the agent left over among its candidates
     env: EnvSettings = field(default_factory=EnvSettings)
     policy: PolicySettings = field(default_factory=PolicySettings)
     train: TrainSettings = field(default_factory=TrainSettings)
+
+    def __post_init__(self) -> None:
+        if self.candidates < 1:
+            raise InputError(f"the agent's setting candidates is {self.candidates}", remedy="it must be above zero")
+        for name, known in (("pool", ("seeds", "all")), ("best_of", ("source", "all"))):
+            if getattr(self, name) not in known:
+                raise InputError(
+                    f"the agent's setting {name} is {getattr(self, name)!r}", remedy=f"use {' or '.join(known)}"
+                )
 
 
 PRESETS: dict[str, AgentSettings] = {
@@ -55,7 +64,7 @@ PRESETS: dict[str, AgentSettings] = {
     "paper": AgentSettings(),
     # As the authors' program behaves: all layers start at zero, one linear layer, the best similarity of all pairs in
     # the difficulty, one step in eight learned from, no gamma^i, actions drawn at test time. One number is all that can
-    # be learned then, and every update moves it the same way, so larger batches at a larger rate go exactly as far.
+    # be learned then, and every update moves it the same way, so larger batches at a larger rate go about as far.
     "released": AgentSettings(
         best_of="all",
         sampled=True,
@@ -71,8 +80,11 @@ PRESETS: dict[str, AgentSettings] = {
 class Agent:
     """Decides candidate pairs one after another. `device` is "cpu", "cuda", or "auto" for CUDA where there is some.
 
-    >>> agent = Agent("paper").fit(source, target, embeddings, seeds)      # doctest: +SKIP
-    >>> links = agent.match(task)                                          # doctest: +SKIP
+    >>> pair = rlea.read("D_W_15K_V1")                              # doctest: +SKIP
+    >>> vectors = rlea.embed_entities(pair, "vectors.safetensors")  # doctest: +SKIP
+    >>> agent = rlea.Agent("paper").fit(pair, vectors)              # doctest: +SKIP
+    >>> links = agent.match(pair, vectors)                          # doctest: +SKIP
+    >>> agent.save("agent.safetensors")                             # doctest: +SKIP
     """
 
     def __init__(self, settings: AgentSettings | str = "paper", *, seed: int = 0, device: str = "cpu") -> None:
@@ -80,6 +92,8 @@ class Agent:
             if settings not in PRESETS:
                 raise InputError(f"unknown preset {settings!r}", remedy=f"use one of {', '.join(PRESETS)}")
             settings = PRESETS[settings]
+        if not 0 <= seed < 2**63:
+            raise InputError(f"the seed is {seed}", remedy="give a number from 0 to 2^63 - 1")
         self.settings = settings
         self.seed = seed
         self.device = torch.device(choose_device(device))
@@ -92,23 +106,30 @@ class Agent:
 
     def fit(
         self,
-        source: KnowledgeGraph,
-        target: KnowledgeGraph,
+        pair: GraphPair,
         embeddings: Embeddings,
-        seeds: Links,
+        seeds: Links | None = None,
         valid: Links | None = None,
         *,
         progress: Progress = silent,
-        checkpoint: Path | None = None,
+        checkpoint: str | Path | None = None,
         on_episode: Callable[[dict[str, Any]], None] | None = None,
     ) -> Agent:
         """Learn from the seeds; keep the policy with the most right links on `valid`, or the last without them.
 
-        The candidates of a seed's source are sought among the seeds' targets (or all, see `pool`), those of a
-        validation source among all targets that are no seed's. With `checkpoint` a stopped run goes on where it was.
+        Seeds and validation links are the pair's own unless others are given; its test links are not read. The
+        candidates of a seed's source are sought among the seeds' targets (or all, see `pool`), those of a validation
+        source among all targets that are no seed's. With `checkpoint` a stopped run goes on where it was.
         """
+        source, target = pair.source, pair.target
+        seeds = pair.train if seeds is None else seeds
+        valid = pair.valid if valid is None else valid
         if not len(seeds):
-            raise InputError("the agent is trained on seed links and there are none", remedy="give --seeds")
+            raise InputError(
+                "the agent is trained on seed links and there are none", remedy="give some, or a trained agent"
+            )
+        checkpoint = None if checkpoint is None else Path(checkpoint)
+        self.policy, self.history, self.best_episode = None, [], 0
         self.space = space_of(embeddings)
         vectors = dense(embeddings, self.seed)
         views = self._views(source, target, vectors)
@@ -120,24 +141,30 @@ class Agent:
         learner = Learner(policy.to(self.device), value.to(self.device), self.settings.train)
 
         met = seeds.target_ids if self.settings.pool == "seeds" else np.arange(target.num_entities, dtype=np.int32)
-        found = find_candidates(vectors, shuffled(seeds.source_ids, 1), shuffled(met, 2), self._k)
+        found = find_candidates(embeddings, shuffled(seeds.source_ids, 1), shuffled(met, 2), self._k)
         deck = label_deck(
             make_deck(found, self._k, self.seed), found, seeds, tau=self.settings.tau, best_of=self.settings.best_of
         )
         table = self._table(deck, found)
         env = AlignmentEnv(deck, env_vectors(views, found), self.settings.env)
         exam = None
-        if valid is not None and len(valid):
+        if len(valid):
             pool = np.setdiff1d(np.arange(target.num_entities, dtype=np.int32), seeds.target_ids)
-            asked = find_candidates(vectors, shuffled(valid.source_ids, 1), shuffled(pool, 2), self._k)
+            asked = find_candidates(embeddings, shuffled(valid.source_ids, 1), shuffled(pool, 2), self._k)
             answers = label_deck(make_deck(asked, self._k, self.seed), asked, valid)
             exam = self._table(answers, asked)
 
         best_score, best = -1, {name: tensor.clone() for name, tensor in policy.state_dict().items()}
-        run = {"id": self._identity(vectors, seeds, valid), "device": self.device.type}
+        run = self._identity(pair, vectors, seeds, valid)
         if checkpoint is not None and checkpoint.exists():
             best_score, best = self._resume(checkpoint, run, learner)
         last = self.settings.train.episodes
+        if learner.episode > last:
+            raise InputError(
+                f"is the checkpoint of episode {learner.episode}, and {last} episodes are asked for",
+                path=checkpoint,
+                remedy=f"delete it to train afresh, or ask for {learner.episode} or more",
+            )
         while learner.episode < last:
             result = run_episode(learner, *views, table, self.settings.env, env.skip_rates, self.seed)
             row = as_numbers(result)
@@ -165,10 +192,22 @@ class Agent:
 
     # ---- decoding ---------------------------------------------------------------------------------------------------
 
-    def match(self, task: Task) -> Matching:
-        """One-to-one links of a task in the same embedding space; the confidence is the policy's."""
+    def match(self, what: Task | GraphPair, embeddings: Embeddings | None = None, *, pool: str = "auto") -> Matching:
+        """One-to-one links in the same embedding space; the confidence is the policy's.
+
+        Of a task, or of a pair with vectors: then the candidates are found here, over the entities of the test links or
+        all without a seed (see `choose_pool`).
+        """
         if self.policy is None:
             raise InputError("the agent has not been trained", remedy="call fit or load first")
+        if isinstance(what, GraphPair):
+            if embeddings is None:
+                raise InputError("a pair is matched by its vectors and there are none", remedy="give embeddings")
+            _, source_ids, target_ids = choose_pool(what, pool)
+            candidates = find_candidates(embeddings, source_ids, target_ids, self._k)
+            task = Task(what.source, what.target, what.train, candidates, self.seed)
+        else:
+            task = what
         candidates = task.candidates
         if candidates.num_rows == 0 or candidates.num_columns == 0:
             return Matching.of([], [], [])
@@ -202,6 +241,8 @@ class Agent:
         """Weights and settings as safetensors with JSON; no pickle."""
         from safetensors.torch import save_file
 
+        from rlea.writers.atomic import atomic
+
         if self.policy is None:
             raise InputError("the agent has not been trained", remedy="call fit before save")
         about = {
@@ -213,8 +254,9 @@ class Agent:
             "space": self.space,
         }
         weights = {name: tensor.contiguous() for name, tensor in self.policy.state_dict().items()}
-        # One key: several would be written in random order, and the same agent would not be the same file.
-        save_file(weights, path, metadata={"rlea": json.dumps(about, sort_keys=True)})
+        with atomic(path) as temporary:
+            # One key: several would be written in random order, and the same agent would not be the same file.
+            save_file(weights, temporary, metadata={"rlea": json.dumps(about, sort_keys=True)})
 
     @staticmethod
     def load(path: str | Path, *, device: str = "cpu") -> Agent:
@@ -255,6 +297,12 @@ class Agent:
     def _views(
         self, source: KnowledgeGraph, target: KnowledgeGraph, vectors: Embeddings
     ) -> tuple[GraphView, GraphView]:
+        for side, graph, rows in (("source", source, vectors.source), ("target", target, vectors.target)):
+            if rows.shape[0] != graph.num_entities:
+                raise InputError(
+                    f"the {side} graph has {graph.num_entities} entities and {rows.shape[0]} vectors",
+                    remedy="use vectors of this pair",
+                )
         return (
             GraphView(source, np.asarray(prepare(vectors.source, vectors)), self.device),
             GraphView(target, np.asarray(prepare(vectors.target, vectors)), self.device),
@@ -269,17 +317,32 @@ class Agent:
             torch.as_tensor(ids, device=self.device),
         )
 
-    def _identity(self, vectors: Embeddings, seeds: Links, valid: Links | None) -> str:
-        digest = hashlib.sha256(json.dumps(asdict(self.settings), sort_keys=True).encode())
-        digest.update(f"{self.seed}".encode())
-        for array in (vectors.source, vectors.target, seeds.source_ids, seeds.target_ids):
-            digest.update(np.ascontiguousarray(array).tobytes())
-        if valid is not None:
-            digest.update(valid.source_ids.tobytes() + valid.target_ids.tobytes())
-        return digest.hexdigest()
+    def _identity(self, pair: GraphPair, vectors: Embeddings, seeds: Links, valid: Links) -> dict[str, Any]:
+        """What must agree for a run to be taken up again; the number of episodes may differ, as may the test links."""
+        digests = {}
+        for name, arrays in (
+            ("vectors", (vectors.source, vectors.target)),
+            ("links", (seeds.source_ids, seeds.target_ids, valid.source_ids, valid.target_ids)),
+        ):
+            digest = hashlib.sha256(f"{[len(array) for array in arrays]}".encode())
+            for array in arrays:
+                digest.update(np.ascontiguousarray(array).tobytes())
+            digests[name] = digest.hexdigest()
+        settings = asdict(self.settings)
+        del settings["train"]["episodes"]
+        return {
+            "format": FORMAT,
+            "source": pair.source.fingerprint,
+            "target": pair.target.fingerprint,
+            "measure": vectors.measure,
+            "seed": self.seed,
+            "device": self.device.type,
+            **digests,
+            **settings,
+        }
 
     def _save_state(
-        self, path: Path, run: dict[str, str], learner: Learner, best_score: int, best: dict[str, torch.Tensor]
+        self, path: Path, run: dict[str, Any], learner: Learner, best_score: int, best: dict[str, torch.Tensor]
     ) -> None:
         from rlea.embed.checkpoint import save_checkpoint
 
@@ -297,7 +360,7 @@ class Agent:
         state |= {"best_episode": self.best_episode, "history": self.history}
         save_checkpoint(path, arrays, state)
 
-    def _resume(self, path: Path, run: dict[str, str], learner: Learner) -> tuple[int, dict[str, torch.Tensor]]:
+    def _resume(self, path: Path, run: dict[str, Any], learner: Learner) -> tuple[int, dict[str, torch.Tensor]]:
         from rlea.embed.checkpoint import load_checkpoint
 
         arrays, state = load_checkpoint(path, run)
@@ -351,7 +414,8 @@ def dense(embeddings: Embeddings, seed: int, dim: int = 100) -> Embeddings:
     source: Any = embeddings.source
     target: Any = embeddings.target
     both = vstack([source, target])
-    reduced = TruncatedSVD(min(dim, both.shape[1] - 1), random_state=seed).fit_transform(both).astype(np.float32)
+    width = max(1, min(dim, both.shape[1] - 1))
+    reduced = TruncatedSVD(width, random_state=seed % 2**32).fit_transform(both).astype(np.float32)
     split = embeddings.source.shape[0]
     return replace(embeddings, source=reduced[:split], target=reduced[split:])
 

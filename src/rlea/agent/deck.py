@@ -69,10 +69,9 @@ def label_deck(deck: Deck, candidates: Candidates, seeds: Links, *, tau: float =
     `best_of` says whose best similarity the difficulty is measured from: the "source"'s own, as the paper has it, or
     the best of "all" pairs, as the authors' program does.
     """
-    counterpart = np.full(int(candidates.source_ids.max(initial=-1)) + 1, -1, dtype=np.int64)
-    inside = seeds.source_ids < len(counterpart)
-    counterpart[seeds.source_ids[inside]] = seeds.target_ids[inside]
-    labels = counterpart[candidates.source_ids[deck.rows]] == candidates.target_ids[deck.columns]
+    known = seeds.source_ids.astype(np.int64) << 32 | seeds.target_ids
+    pairs = candidates.source_ids[deck.rows].astype(np.int64) << 32 | candidates.target_ids[deck.columns]
+    labels = np.isin(pairs, known)
     if best_of == "source":
         best = np.full(deck.num_rows, -np.inf, dtype=np.float32)
         np.maximum.at(best, deck.rows, deck.scores)

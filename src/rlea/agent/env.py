@@ -11,6 +11,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from rlea.agent.deck import Deck, skip_rates
+from rlea.errors import InputError
 
 MATCH, MISMATCH = 1, 0
 
@@ -21,7 +22,8 @@ class EnvSettings:
 
     true_match: float = 1.0  # rewards of equation 6
     false_mismatch: float = -10.0
-    false_match: float = 0.0  # the paper's 0 "elsewise", in two: with both at 0 there is no reason ever to refuse
+    # The paper's 0 "elsewise", in two. With both at 0 a wrong match costs only what it blocks, later in the episode.
+    false_match: float = 0.0
     true_mismatch: float = 0.0
     basic_skip_rate: float = 0.5  # p_s of equation 10
     skip_discount: float = 0.99  # eta
@@ -99,11 +101,16 @@ class AlignmentEnv(gymnasium.Env[Any, Any]):
     ) -> tuple[dict[str, NDArray[np.float32]], dict[str, Any]]:
         """Begin the next episode; `options={"episode": t}` says which one the curriculum is in."""
         super().reset(seed=seed)
-        self.episode = int((options or {}).get("episode", self.episode + 1))
+        before = self.episode if seed is None else 0  # the same seed is the same episode, whatever was played before
+        self.episode = int((options or {}).get("episode", before + 1))
         size = len(self.deck)
         self._order = self.np_random.permutation(size) if self.settings.random_order else np.arange(size)
-        self.skip_draws = self.np_random.random(size, dtype=np.float32)
         self.skip_rate = self.skip_rates(self.episode)
+        self.skip_draws = self.np_random.random(size, dtype=np.float32)
+        while size and (self.skip_draws < self.skip_rate).all():  # of a small deck all may be skipped: drawn again
+            if (self.skip_rate >= 1).all():
+                raise InputError("every pair is skipped", remedy="give skip rates below 1")
+            self.skip_draws = self.np_random.random(size, dtype=np.float32)
         self._free_row = np.ones(self.deck.num_rows, np.bool_)
         self._free_column = np.ones(self.deck.num_columns, np.bool_)
         self._place = 0
@@ -112,6 +119,8 @@ class AlignmentEnv(gymnasium.Env[Any, Any]):
 
     def step(self, action: int) -> tuple[dict[str, NDArray[np.float32]], float, bool, bool, dict[str, Any]]:
         """Decide the pair at hand and move on to the next that comes up."""
+        if self._place >= len(self._order):
+            raise InputError("the episode is over", remedy="call reset first")
         pair = self._order[self._place]
         reward = 0.0
         if self.deck.is_labelled:

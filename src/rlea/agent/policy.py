@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from rlea.errors import InputError
 from rlea.graph import KnowledgeGraph
 
 
@@ -28,6 +29,13 @@ class PolicySettings:
     activation: bool = True  # ReLU after every layer
     estimator: bool = True  # the mutual-information estimate
     zero_start: bool = False  # as the authors' program: every layer starts at zero and stays there
+
+    def __post_init__(self) -> None:
+        if self.encoder not in ("gcn", "gat"):
+            raise InputError(f"the agent's setting encoder is {self.encoder!r}", remedy="use gcn or gat")
+        for name in ("num_layers", "hidden", "pair_hidden"):
+            if getattr(self, name) < 1:
+                raise InputError(f"the agent's setting {name} is {getattr(self, name)}", remedy="it must be above zero")
 
 
 class GraphView:

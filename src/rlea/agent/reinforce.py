@@ -8,7 +8,7 @@ seed and the number of the episode, so a run that is taken up again goes on exac
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,12 @@ from numpy.typing import NDArray
 from rlea.agent.deck import Deck, Steps, play_deck, returns, rewards
 from rlea.agent.env import EnvSettings
 from rlea.agent.policy import GraphView, Policy, Value
+from rlea.errors import InputError
 
 PAIRS_AT_A_TIME = 1 << 20  # scored in one pass when nothing is learned: a quarter of a GB at 64 hidden units
+
+
+SCALINGS = {"root": 0.5, "size": 1.0, "not": 0.0}  # powers of the batch's size
 
 
 @dataclass(frozen=True)
@@ -32,11 +36,21 @@ class TrainSettings:
     discount_steps: bool = True  # the factor gamma^i of equation 7, which leaves the later steps of an episode unheard
     baseline: bool = True
     batch_steps: int = 8192  # steps per update: an episode of the 15K data; the paper updates after every step
-    # How the rate grows with the batch, so that fewer updates go as far as the paper's, one per step: by its "root",
-    # as far as steps of random direction go; by its "size", as far as steps of one direction go; or "not".
+    # How the rate grows with the size of a full batch (`batch_steps`, also where an episode has fewer steps), so that
+    # fewer updates go about as far as the paper's, one per step: by its "root", as far as steps of random direction
+    # go; by its "size", as far as steps of one direction go; or "not".
     scale_rate: str = "root"
     update_share: float = 1.0  # of the steps, drawn at random; the authors' program: 1/8
     valid_every: int = 20  # episodes between two looks at the validation links
+
+    def __post_init__(self) -> None:
+        for name in ("episodes", "batch_steps", "valid_every", "update_share"):
+            if getattr(self, name) <= 0:
+                raise InputError(f"the agent's setting {name} is {getattr(self, name)}", remedy="it must be above zero")
+        if self.scale_rate not in SCALINGS:
+            raise InputError(
+                f"the agent's setting scale_rate is {self.scale_rate!r}", remedy=f"use one of {', '.join(SCALINGS)}"
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,8 +81,7 @@ class Learner:
     episode: int = 0
 
     def __post_init__(self) -> None:
-        powers = {"root": 0.5, "size": 1.0, "not": 0.0}
-        rate = self.settings.learning_rate * self.settings.batch_steps ** powers[self.settings.scale_rate]
+        rate = self.settings.learning_rate * self.settings.batch_steps ** SCALINGS[self.settings.scale_rate]
         self.policy_optimiser = torch.optim.Adam(self.policy.parameters(), lr=rate)
         self.value_optimiser = torch.optim.Adam(self.value.parameters(), lr=rate)
 
@@ -122,9 +135,9 @@ def run_episode(
     rng = np.random.default_rng([seed, learner.episode])
     deck = table.deck
     probability = match_probabilities(learner.policy, source, target, table)
-    steps, played = roll_out(deck, probability, skip_rates(learner.episode), rules, rng)
+    steps = roll_out(deck, probability, skip_rates(learner.episode), rules, rng)
     reward = rewards(
-        played,
+        deck,
         steps,
         true_match=rules.true_match,
         false_mismatch=rules.false_mismatch,
@@ -148,18 +161,16 @@ def roll_out(
     skip_rate: NDArray[np.float32],
     rules: EnvSettings,
     rng: np.random.Generator,
-) -> tuple[Steps, Deck]:
+) -> Steps:
     """The decisions of an episode, numbered by the deck's own order also where it is shuffled first."""
-    from dataclasses import replace
-
     size = len(deck)
     order = rng.permutation(size) if rules.random_order else np.arange(size)
     skip_draws, action_draws = rng.random(size, dtype=np.float32), rng.random(size, dtype=np.float32)
     if not rules.random_order:
-        return play_deck(deck, probability, skip_rate, skip_draws, action_draws), deck
+        return play_deck(deck, probability, skip_rate, skip_draws, action_draws)
     shuffled = replace(deck, rows=deck.rows[order], columns=deck.columns[order])
     steps = play_deck(shuffled, probability[order], skip_rate[order], skip_draws[order], action_draws[order])
-    return Steps(order[steps.pairs], steps.actions), deck
+    return Steps(order[steps.pairs], steps.actions)
 
 
 def learn(
