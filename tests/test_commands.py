@@ -37,7 +37,7 @@ def fail(*call: object) -> None:
 
 
 def test_same_seed_same_file_even_after_an_interruption(folder, tmp_path, monkeypatch):
-    import rlea.embed.aligne as module
+    import rlea.embed.training as module
 
     whole = embed(folder, tmp_path / "whole.safetensors")
     assert whole["training"]["resumed_at"] == []

@@ -93,6 +93,8 @@ def train(
     validates = len(pair.valid) > 0
     last_epoch = settings.max_epochs if validates else min(settings.epochs_without_valid, settings.max_epochs)
     if epochs is not None:
+        if epochs < 1:
+            raise InputError(f"the number of epochs is {epochs}", remedy="it must be above zero")
         last_epoch = epochs
     run = identity(pair, settings, model, version, seed, device) | dict(more or {})
     stop = EarlyStop(settings.patience)
