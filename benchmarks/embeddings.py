@@ -90,7 +90,9 @@ def main() -> None:
         for model in options.models:
             for pair in options.pairs:
                 done = read_rows(options.csv)
-                if any((row["model"], row["pair"], row["fold"]) == (model, pair, fold) for row in done):
+                there = [row for row in done if (row["model"], row["pair"], row["fold"]) == (model, pair, fold)]
+                if any(options.device in ("auto", row["device"]) for row in there):
+                    print(f"{model:9}{pair:6} {fold}  is there", flush=True)
                     continue
                 output = options.vectors / f"{model}_{pair}_{fold}.safetensors"
                 start = time.perf_counter()

@@ -79,6 +79,7 @@ def embed_to_file(
         check_writable(path)
     pair = read_pair(folder, fold)
     check_storable(pair.source, pair.target, output)
+    memory.reset_peak()
     vectors = embed_entities(pair, model, seed=seed, progress=progress, checkpoint=checkpoint, **more)
     summary: dict[str, Any] = {
         "pair": pair.name,

@@ -74,3 +74,12 @@ def test_a_tie_by_manhattan_is_no_hit():
     links = Links.of([0], [0])
     assert hits_at_1(source, target, links, np.array([0, 1, 2], np.int32), "manhattan") == 0.0
     assert hits_at_1(source, target, links, np.array([0, 2], np.int32), "manhattan") == 1.0
+
+
+@pytest.mark.parametrize("measure", ["cosine", "manhattan"])
+def test_who_is_not_in_the_pool_is_not_found(measure):
+    vectors = np.eye(3, dtype=np.float32)
+    links = Links.of([0, 1], [0, 1])
+    assert hits_at_1(vectors, vectors, links, np.array([], np.int32), measure) == 0.0
+    assert hits_at_1(vectors, vectors, links, np.array([2], np.int32), measure) == 0.0
+    assert hits_at_1(vectors, vectors, links, np.array([2, 1], np.int32), measure) == 0.5

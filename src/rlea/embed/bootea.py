@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from rlea.embed.aligne import VERSION as ALIGNE_VERSION
 from rlea.embed.aligne import AlignE, AlignESettings, TorchTrainer, WrittenOutTrainer
 from rlea.embed.training import Arrays, Device, choose_device, require_data, require_positive, train
 from rlea.embed.triples import JointTriples, join_triples, shuffled, swapped_copies
@@ -98,6 +99,7 @@ def train_bootea(
         progress=progress,
         checkpoint=checkpoint,
         epochs=epochs,
+        more={"aligne_version": ALIGNE_VERSION},  # its state is AlignE's, and more
     )
 
 

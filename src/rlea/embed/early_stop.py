@@ -57,23 +57,29 @@ def hits_at_1(
     """
     if len(links) == 0:
         raise ValueError("Hits@1 needs at least one link")
+    num_links = len(links)
+    in_pool = np.isin(links.target_ids, pool_ids)
+    links = Links.of(links.source_ids[in_pool], links.target_ids[in_pool])  # who is not in the pool cannot be found
+    if len(links) == 0:
+        return 0.0
     if measure == "manhattan":
-        return _nearest_by_manhattan(source, target, links, pool_ids)
+        return _first_by_manhattan(source, target, links, pool_ids) / num_links
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     if measure == "cosine":
         source, target = _unit(source), _unit(target)
     candidates = np.ascontiguousarray(target[pool_ids].T)
+    columns = np.searchsorted(pool_ids, links.target_ids, sorter=np.argsort(pool_ids))
+    columns = np.argsort(pool_ids)[columns]
     num_hits = 0
     # Products on one thread, so that a score on the edge does not hang on the number of threads.
     with threadpool_limits(limits=1, user_api="blas"):
         for begin in range(0, len(links), _BLOCK):
             block = slice(begin, begin + _BLOCK)
             similarity = source[links.source_ids[block]] @ candidates  # (block, pool)
-            is_gold = pool_ids[None, :] == links.target_ids[block, None]
-            gold = np.where(is_gold, similarity, -np.inf).max(axis=1)
+            gold = similarity[np.arange(len(similarity)), columns[block]]
             num_hits += int(((similarity >= gold[:, None]).sum(axis=1) == 1).sum())
-    return num_hits / len(links)
+    return num_hits / num_links
 
 
 def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -84,16 +90,8 @@ def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     return units
 
 
-def _nearest_by_manhattan(
-    source: NDArray[np.float32], target: NDArray[np.float32], links: Links, pool_ids: Ids
-) -> float:
+def _first_by_manhattan(source: NDArray[np.float32], target: NDArray[np.float32], links: Links, pool_ids: Ids) -> int:
     from rlea.embed.manhattan import first_places
 
-    in_pool = np.isin(links.target_ids, pool_ids)
-    hits = first_places(
-        np.ascontiguousarray(source[links.source_ids[in_pool]]),
-        np.ascontiguousarray(target),
-        links.target_ids[in_pool],
-        pool_ids,
-    )
-    return float(hits.sum()) / len(links)
+    queries = np.ascontiguousarray(source[links.source_ids])
+    return int(first_places(queries, np.ascontiguousarray(target), links.target_ids, pool_ids).sum())

@@ -45,7 +45,7 @@ class MTransESettings:
     mapping_weight: float = 5.0
     valid_from: int = 100  # first epoch with validation
     valid_every: int = 10  # epochs between validations, and between checkpoints
-    # Validations in a row without a new best one; published: two that do not rise. The score wavers, and on
+    # Validations in a row without a new best one; published: two that fall. The score wavers, and on
     # D_W_15K_V1 two stop by epoch 240, before the best one at 280.
     patience: int = 5
     # Our own, for pairs without validation links: of four 15K pairs three are best at epochs 280 to 310 and get worse

@@ -68,6 +68,8 @@ class RSNSettings:
 
     def __post_init__(self) -> None:
         require_positive("RSN", self)
+        if self.batch_size < 2:
+            raise InputError(f"the RSN setting batch_size is {self.batch_size}", remedy="give two walks or more")
         if self.walk_length < 3 or self.walk_length % 2 == 0:
             remedy = "give an odd number from 3: a walk begins and ends with an entity"
             raise InputError(f"the RSN setting walk_length is {self.walk_length}", remedy=remedy)

@@ -182,16 +182,19 @@ def require_data(pair: GraphPair, model: str, seed: int) -> None:
         )
     if pair.source.num_triples == 0 or pair.target.num_triples == 0:
         raise InputError(
-            f"{pair.name} has a graph without relation triples, and {model} learns from nothing else",
+            f"{pair.name} has a graph without relation triples, and {model} needs them",
             remedy="embed the entities by their names",
         )
 
 
-def require_positive(model: str, settings: DataclassInstance, *free: str) -> None:
-    """Refuse numbers that must be above zero and are not; `free` are the settings that may be anything."""
+def require_positive(model: str, settings: DataclassInstance, *may_be_zero: str) -> None:
+    """Refuse numbers that are not above zero (or, for some, below it), and what is no finite number."""
     for name, value in asdict(settings).items():
-        if name not in free and not isinstance(value, (str, bool)) and value <= 0:
-            raise InputError(f"the {model} setting {name} is {value}", remedy="it must be above zero")
+        if isinstance(value, (str, bool)):
+            continue
+        if not np.isfinite(value) or value < 0 or (value == 0 and name not in may_be_zero):
+            least = "zero or more" if name in may_be_zero else "above zero"
+            raise InputError(f"the {model} setting {name} is {value}", remedy=f"it must be {least}")
 
 
 def identity(pair: GraphPair, settings: Course, model: str, version: int, seed: int, device: str) -> dict[str, Any]:
@@ -203,7 +206,8 @@ def identity(pair: GraphPair, settings: Course, model: str, version: int, seed: 
     for part in (pair.train, pair.valid):
         links.update(f"{len(part)}\n".encode())
         links.update(part.source_ids.tobytes() + part.target_ids.tobytes())
-    kept = {name: value for name, value in asdict(_dataclass(settings)).items() if "epochs" not in name}
+    free = ("max_epochs", "epochs_without_valid")
+    kept = {name: value for name, value in asdict(_dataclass(settings)).items() if name not in free}
     return {
         "model": model,
         "version": version,
@@ -227,12 +231,21 @@ def repeatable(device: Device) -> Iterator[None]:
     import torch
 
     before = torch.are_deterministic_algorithms_enabled()
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # without it CUDA's products may differ between runs
+    only_warned = torch.is_deterministic_algorithms_warn_only_enabled()
+    # Without it CUDA's products may differ between runs. It counts only if it is set before the first of them.
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.use_deterministic_algorithms(True)
     try:
         yield
+    except RuntimeError as problem:
+        if "CUBLAS_WORKSPACE_CONFIG" not in str(problem):
+            raise
+        raise InputError(
+            "this process used the GPU before in a way that cannot be repeated to the byte",
+            remedy="set CUBLAS_WORKSPACE_CONFIG=:4096:8 before starting it",
+        ) from problem
     finally:
-        torch.use_deterministic_algorithms(before)
+        torch.use_deterministic_algorithms(before, warn_only=only_warned)
 
 
 def _dataclass(settings: Any) -> DataclassInstance:

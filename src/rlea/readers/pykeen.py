@@ -234,7 +234,7 @@ def _read_labels(path: Path, num_rows: int) -> tuple[list[str], list[int]]:
         line = reader.line_num + 1
         for fields in reader:
             row = dict(zip(header, fields, strict=False)) if len(fields) == 2 else {}
-            number = int(row["id"]) if row.get("id", "").isdecimal() else -1
+            number = int(row["id"]) if row.get("id", "").isdecimal() and len(row["id"]) < 19 else -1
             if not 0 <= number < num_rows or number in found:
                 wanted = f"an id below {num_rows}, each once, and a label are needed"
                 raise InputError(
