@@ -36,7 +36,8 @@ def bench_summary(results: Sequence[Result]) -> dict[str, Any]:
     for result in results:
         summary = result.summary()
         row = {key: summary[key] for key in columns}
-        rows.append({**row, "seconds": summary["seconds"]["match"], "one_to_one": result.matching.is_one_to_one})
+        seconds = {"seconds": summary["seconds"]["match"], "train_seconds": summary["seconds"].get("train", 0.0)}
+        rows.append({**row, **seconds, "one_to_one": result.matching.is_one_to_one})
     return {**shared, "rows": rows}
 
 

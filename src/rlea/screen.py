@@ -126,7 +126,8 @@ def bench_table(results: list[Result]) -> Table:
             percent(links.recall),
             percent(links.f1),
             f"{len(result.matching):,}",
-            f"{result.seconds['match']:.2f}",
+            (f"{result.seconds['train']:.1f} + " if "train" in result.seconds else "")
+            + f"{result.seconds['match']:.2f}",
             f"{result.peak_memory_mb:,.0f}",
             style=style,
         )

@@ -63,6 +63,19 @@ def test_align_trains_an_agent_and_reports_its_curves(run_cli, vectors, tmp_path
     assert "episode" in (tmp_path / "out" / "report.html").read_text()
 
 
+def test_bench_tells_training_from_deciding(run_cli, vectors, monkeypatch):
+    from dataclasses import replace
+
+    from rlea.agent import agent as module
+
+    short = replace(module.PRESETS["paper"], train=replace(module.PRESETS["paper"].train, episodes=3))
+    monkeypatch.setitem(module.PRESETS, "paper", short)
+    arguments = ["bench", vectors / "pair", "--embedding", vectors / "v.safetensors", "--matchers", "rlea,nearest"]
+    rows = json.loads(run_cli(*arguments, "--json").out)["rows"]
+    assert [row["train_seconds"] > 0 for row in rows] == [True, False]
+    assert " + " in run_cli(*arguments).out
+
+
 def test_test_links_change_no_decision(vectors, monkeypatch):
     """The agent learns from seeds and is chosen by validation links; which test source has which target is unknown."""
     from dataclasses import replace
