@@ -16,11 +16,10 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from rlea.embed.unit_rows import FAST, adagrad_row, add_scaled, dot, inverse_lengths
 from rlea.graph import Ids
 
 _CHUNKS = 64  # parts of the rows with about the same number of gradient terms
-# Sums may be reordered and fused for vector instructions; not-a-number and infinity keep their meaning.
-_FAST = {"reassoc", "nsz", "contract"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +38,7 @@ class Tables:
     def of(raw: NDArray[np.float32], squares: NDArray[np.float32], scales: NDArray[np.float32] | None = None) -> Tables:
         """Copies of the arrays; `scales` are those of an earlier run to the last bit, or else computed."""
         if scales is None:
-            lengths = np.sqrt(np.einsum("rd,rd->r", raw, raw))
-            scales = (1 / np.maximum(lengths, np.float32(1e-6))).astype(np.float32)
+            scales = inverse_lengths(raw)
         return Tables(raw.copy(), squares.copy(), scales.copy())
 
     def units(self, num_rows: int) -> NDArray[np.float32]:
@@ -85,15 +83,7 @@ def limit_step(
     return float(losses.sum(dtype=np.float64))
 
 
-@numba.njit(cache=True, fastmath=_FAST, error_model="numpy")
-def _dot(a: Any, b: Any) -> Any:
-    total = np.float32(0.0)
-    for k in range(a.shape[0]):
-        total += a[k] * b[k]
-    return total
-
-
-@numba.njit(cache=True, fastmath=_FAST, error_model="numpy")
+@numba.njit(cache=True, fastmath=FAST, error_model="numpy")
 def _score_positive(
     head: Any,
     relation: Any,
@@ -127,13 +117,7 @@ def _score_positive(
     return query_square, difference_square
 
 
-@numba.njit(cache=True, fastmath=_FAST, error_model="numpy")
-def _add_scaled(total: Any, factor: Any, vector: Any) -> None:
-    for k in range(total.shape[0]):
-        total[k] += factor * vector[k]
-
-
-@numba.njit(cache=True, fastmath=_FAST, error_model="numpy")
+@numba.njit(cache=True, fastmath=FAST, error_model="numpy")
 def _combine(query: Any, difference: Any, near: Any, pull: Any, push: Any, num_open: Any, mixed: Any) -> None:
     """difference becomes the positive's gradient, mixed that plus the gradient of the query."""
     for k in range(query.shape[0]):
@@ -179,12 +163,12 @@ def _score(
                 entity = negatives[i, j]
                 factor = np.float32(0.0)
                 if entity >= 0:
-                    inner = scales[entity] * _dot(query, raw[entity])
+                    inner = scales[entity] * dot(query, raw[entity])
                     gap = negative_limit - (query_square - np.float32(2.0) * inner + np.float32(1.0))
                     if gap > np.float32(0.0):
                         loss += weight * gap
                         num_open += 1
-                        _add_scaled(near, scales[entity], raw[entity])
+                        add_scaled(near, scales[entity], raw[entity])
                         # The part of the gradient along the unit vector itself is left out: normalising removes it.
                         factor = np.float32(2.0) * weight
                 factors[(3 + j) * batch + i] = factor
@@ -234,21 +218,6 @@ def _index(positives: Any, negatives: Any, corrupt_tail: Any, factors: Any, num_
     return begins, terms
 
 
-@numba.njit(cache=True, fastmath=_FAST, error_model="numpy")
-def _adagrad(raw: Any, squares: Any, scale: Any, gradient: Any, rate: Any) -> Any:
-    """Chain rule through x / |x|, then x -= rate g / sqrt(sum of g^2); one over the new length."""
-    along = _dot(gradient, raw) * scale * scale
-    length_square = np.float32(0.0)
-    for k in range(raw.shape[0]):
-        g = (gradient[k] - along * raw[k]) * scale
-        s = squares[k] + g * g
-        squares[k] = s
-        x = raw[k] - rate * g / np.sqrt(s)
-        raw[k] = x
-        length_square += x * x
-    return np.float32(1.0) / np.sqrt(max(length_square, np.float32(1e-12)))
-
-
 @numba.njit(parallel=True, cache=True)
 def _update(
     raw: Any, squares: Any, scales: Any, cuts: Any, begins: Any, terms: Any, factors: Any, vectors: Any, rate: Any
@@ -260,5 +229,5 @@ def _update(
                 continue
             gradient[:] = np.float32(0.0)
             for term in range(begins[row], begins[row + 1]):
-                _add_scaled(gradient, factors[terms[term, 0]], vectors[terms[term, 1]])
-            scales[row] = _adagrad(raw[row], squares[row], scales[row], gradient, rate)
+                add_scaled(gradient, factors[terms[term, 0]], vectors[terms[term, 1]])
+            scales[row] = adagrad_row(raw[row], squares[row], scales[row], gradient, rate)

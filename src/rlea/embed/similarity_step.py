@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlea.embed.attributes import Similar
-from rlea.embed.limit_step import Tables, _adagrad, _add_scaled, _dot
+from rlea.embed.limit_step import Tables
+from rlea.embed.unit_rows import adagrad_row, add_scaled, dot
 
 _PART = 256  # rows a thread takes at a time
 
@@ -76,8 +77,8 @@ def _residuals(raw: Any, scales: Any, begins: Any, columns: Any, values: Any, re
         total = residuals[i]
         total[:] = np.float32(0.0)
         for p in range(begins[i], begins[i + 1]):
-            _add_scaled(total, values[p] * scales[columns[p]], raw[columns[p]])
-        losses[i] = _dot(total, total)
+            add_scaled(total, values[p] * scales[columns[p]], raw[columns[p]])
+        losses[i] = dot(total, total)
 
 
 @numba.njit(parallel=True, cache=True)
@@ -99,5 +100,5 @@ def _follow(
             row = rows[i]
             gradient[:] = np.float32(0.0)
             for p in range(begins[i], begins[i + 1]):
-                _add_scaled(gradient, factor * values[p], residuals[columns[p]])
-            scales[row] = _adagrad(raw[row], squares[row], scales[row], gradient, rate)
+                add_scaled(gradient, factor * values[p], residuals[columns[p]])
+            scales[row] = adagrad_row(raw[row], squares[row], scales[row], gradient, rate)

@@ -21,13 +21,12 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from rlea.embed.unit_rows import FAST, adagrad_row, add_scaled, dot, inverse_lengths
 from rlea.graph import Ids
 
 Matrix = NDArray[np.float32]
 
 _CHUNKS = 64  # parts of the rows or triples that threads take
-# Sums may be reordered and fused for vector instructions; not-a-number and infinity keep their meaning.
-_FAST = {"reassoc", "nsz", "contract"}
 
 # Adam as its paper and every framework have it unless asked otherwise.
 KEEP_FIRST, KEEP_SECOND, EPSILON = 0.9, 0.999, 1e-8
@@ -46,8 +45,7 @@ class Table:
     def of(raw: Matrix, scales: NDArray[np.float32] | None = None) -> Table:
         """Copies of the arrays; `scales` are those of an earlier run to the last bit, or else computed."""
         if scales is None:
-            lengths = np.sqrt(np.einsum("rd,rd->r", raw, raw))
-            scales = (1 / np.maximum(lengths, np.float32(1e-6))).astype(np.float32)
+            scales = inverse_lengths(raw)
         return Table(raw.copy(), scales.copy())
 
     def units(self, rows: slice | Ids) -> Matrix:
@@ -261,21 +259,7 @@ def one_thread() -> Iterator[None]:
         yield
 
 
-@numba.njit(cache=True, fastmath=_FAST, error_model="numpy")
-def _dot(a: Any, b: Any) -> Any:
-    total = np.float32(0.0)
-    for k in range(a.shape[0]):
-        total += a[k] * b[k]
-    return total
-
-
-@numba.njit(cache=True, fastmath=_FAST, error_model="numpy")
-def _add_scaled(total: Any, factor: Any, vector: Any) -> None:
-    for k in range(total.shape[0]):
-        total[k] += factor * vector[k]
-
-
-@numba.njit(cache=True, fastmath=_FAST, error_model="numpy")
+@numba.njit(cache=True, fastmath=FAST, error_model="numpy")
 def _difference(
     head: Any, relation: Any, tail: Any, head_scale: Any, relation_scale: Any, tail_scale: Any, gradient: Any
 ) -> Any:
@@ -297,7 +281,7 @@ def _score_distance(raw: Any, scales: Any, positives: Any, vectors: Any, losses:
             losses[i] = _difference(raw[h], raw[r], raw[t], scales[h], scales[r], scales[t], vectors[i])
 
 
-@numba.njit(cache=True, fastmath=_FAST, error_model="numpy")
+@numba.njit(cache=True, fastmath=FAST, error_model="numpy")
 def _subtract(a: Any, b: Any, result: Any) -> None:
     for k in range(a.shape[0]):
         result[k] = a[k] - b[k]
@@ -385,22 +369,7 @@ def _index_margin(positives: Any, negatives: Any, corrupt_tail: Any, losses: Any
 def _sum_terms(begins: Any, picks: Any, factors: Any, vectors: Any, row: Any, total: Any) -> None:
     total[:] = np.float32(0.0)
     for term in range(begins[row], begins[row + 1]):
-        _add_scaled(total, factors[term], vectors[picks[term]])
-
-
-@numba.njit(cache=True, fastmath=_FAST, error_model="numpy")
-def _adagrad(raw: Any, squares: Any, scale: Any, gradient: Any, rate: Any) -> Any:
-    """Chain rule through x / |x|, then x -= rate g / sqrt(sum of g^2); one over the new length."""
-    along = _dot(gradient, raw) * scale * scale
-    length_square = np.float32(0.0)
-    for k in range(raw.shape[0]):
-        g = (gradient[k] - along * raw[k]) * scale
-        s = squares[k] + g * g
-        squares[k] = s
-        x = raw[k] - rate * g / np.sqrt(s)
-        raw[k] = x
-        length_square += x * x
-    return np.float32(1.0) / np.sqrt(max(length_square, np.float32(1e-12)))
+        add_scaled(total, factors[term], vectors[picks[term]])
 
 
 @numba.njit(parallel=True, cache=True)
@@ -412,13 +381,13 @@ def _adagrad_rows(
         for row in range(cuts[chunk], cuts[chunk + 1]):
             if begins[row] < begins[row + 1]:
                 _sum_terms(begins, picks, factors, vectors, row, total)
-                scales[row] = _adagrad(raw[row], squares[row], scales[row], total, rate)
+                scales[row] = adagrad_row(raw[row], squares[row], scales[row], total, rate)
 
 
-@numba.njit(cache=True, fastmath=_FAST, error_model="numpy")
+@numba.njit(cache=True, fastmath=FAST, error_model="numpy")
 def _adam(raw: Any, first: Any, second: Any, scale: Any, gradient: Any, rate: Any) -> Any:
     """Chain rule through x / |x|, then Adam; one over the new length."""
-    along = _dot(gradient, raw) * scale * scale
+    along = dot(gradient, raw) * scale * scale
     length_square = np.float32(0.0)
     for k in range(raw.shape[0]):
         g = (gradient[k] - along * raw[k]) * scale
@@ -456,7 +425,7 @@ def _adam_rows(
                 last[row] = step
 
 
-@numba.njit(cache=True, fastmath=_FAST, error_model="numpy")
+@numba.njit(cache=True, fastmath=FAST, error_model="numpy")
 def _coast(raw: Any, first: Any, second: Any, distance: Any, keep_first: Any, keep_second: Any) -> Any:
     length_square = np.float32(0.0)
     for k in range(raw.shape[0]):
