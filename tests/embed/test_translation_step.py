@@ -6,11 +6,8 @@ import pytest
 import torch
 
 from rlea.embed import mtranse, sea
+from rlea.embed.row_adam import KEEP_FIRST, KEEP_SECOND, Adam, MatrixAdam
 from rlea.embed.translation_step import (
-    KEEP_FIRST,
-    KEEP_SECOND,
-    Adam,
-    MatrixAdam,
     Table,
     batch_rows,
     distance_gradient,

@@ -356,7 +356,8 @@ class WrittenOutTrainer:
     """The same steps written out for processors. See `rlea.embed.translation_step`."""
 
     def __init__(self, arrays: Arrays, settings: SEASettings, device: Device = "cpu") -> None:
-        from rlea.embed.translation_step import Adam, MatrixAdam, Table
+        from rlea.embed.row_adam import Adam, MatrixAdam
+        from rlea.embed.translation_step import Table
 
         self.settings = settings
         self.table = Table.of(arrays["raw"], arrays.get("scales"))
