@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
-from rlea import metrics
+from rlea import ranks
 from rlea.candidates import find_candidates
 from rlea.embeddings import MEASURES, Embeddings
 from rlea.errors import InputError
@@ -24,8 +24,8 @@ from rlea.metrics import (
     expected_calibration_error,
     link_metrics,
     precision_recall_curve,
-    rank_metrics,
 )
+from rlea.ranks import count_better_and_equal, rank_metrics
 
 
 def planted(scores, *, sparse=False):
@@ -114,9 +114,9 @@ def test_lengths_do_not_matter_to_the_cosine():
     [("cosine", False), ("inner", False), ("manhattan", False), ("cosine", True), ("inner", True)],
 )
 def test_equals_the_full_matrix(measure, sparse, monkeypatch):
-    monkeypatch.setattr(metrics, "BLOCK_LINKS", 7)
-    monkeypatch.setattr(metrics, "BLOCK_TARGETS", 11)
-    monkeypatch.setattr(metrics, "SPARSE_BLOCK_CELLS", 200)
+    monkeypatch.setattr(ranks, "BLOCK_LINKS", 7)
+    monkeypatch.setattr(ranks, "BLOCK_TARGETS", 11)
+    monkeypatch.setattr(ranks, "SPARSE_BLOCK_CELLS", 200)
     rng = np.random.default_rng(2)
     a, b = (rng.integers(-2, 3, size=(60, 6)).astype(np.float32) for _ in range(2))  # small numbers: many ties
     a[5] = b[7] = 0
@@ -213,7 +213,7 @@ def test_rare_features_first_finds_what_the_full_product_finds(measure):
     a, b = a.astype(np.float32), b.astype(np.float32)
     links = Links.of(np.arange(150), np.arange(150))
     dense, sparse = (Embeddings(kind(a), kind(b), measure=measure) for kind in (np.asarray, csr_matrix))
-    one, two = (metrics.count_better_and_equal(kind, links, np.arange(150)) for kind in (dense, sparse))
+    one, two = (count_better_and_equal(kind, links, np.arange(150)) for kind in (dense, sparse))
     np.testing.assert_array_equal(one, two)
     assert (two[1][:20] >= 2).all()
 
@@ -228,8 +228,8 @@ def test_distances_beyond_single_precision_are_ranked_all_the_same():
 
 @either_kind
 def test_progress_reaches_the_end(sparse, monkeypatch):
-    monkeypatch.setattr(metrics, "BLOCK_LINKS", 4)
-    monkeypatch.setattr(metrics, "SPARSE_BLOCK_CELLS", 40)
+    monkeypatch.setattr(ranks, "BLOCK_LINKS", 4)
+    monkeypatch.setattr(ranks, "SPARSE_BLOCK_CELLS", 40)
     seen = []
     links = Links.of(np.arange(10), np.arange(10))
     rank_metrics(planted(np.eye(10), sparse=sparse), links, np.arange(10), progress=lambda *report: seen.append(report))

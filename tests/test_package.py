@@ -20,7 +20,7 @@ LAYERS = [
     ["embeddings"],
     ["candidates", "neighbourhood"],
     ["matching"],
-    ["metrics", "embed", "readers", "writers", "demo"],
+    ["metrics", "ranks", "embed", "readers", "writers", "demo"],
     ["agent"],
     ["matchers"],
     ["synthetic"],

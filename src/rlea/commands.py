@@ -90,7 +90,7 @@ def embed_to_file(
         "output": str(output),
     }
     if len(pair.test):
-        from rlea.metrics import rank_metrics
+        from rlea.ranks import rank_metrics
 
         _, _, target_ids = choose_pool(pair, "test")
         summary |= rank_metrics(vectors, pair.test, target_ids, pool="test").as_dict()

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from rlea.candidates import Candidates
     from rlea.embeddings import Embeddings
     from rlea.matching import Matching, Task
-    from rlea.metrics import LinkMetrics, RankMetrics
+    from rlea.metrics import LinkMetrics
+    from rlea.ranks import RankMetrics
 
 
 AGENT_CHECKPOINT = "agent.checkpoint"  # beside the checkpoint of the vectors
@@ -276,13 +277,12 @@ def evaluate(
 ) -> tuple[LinkMetrics | None, RankMetrics | None, float | None]:
     """Score the links. No stage before this one knows which source belongs to which target of the test links."""
     from rlea import metrics
+    from rlea.ranks import rank_metrics
 
     if not len(pair.test):
         return None, None, None
     links = metrics.link_metrics(matching, pair.test, pool=pool)
-    ranks = ranks or metrics.rank_metrics(
-        candidates.embeddings, pair.test, candidates.target_ids, pool=pool, progress=progress
-    )
+    ranks = ranks or rank_metrics(candidates.embeddings, pair.test, candidates.target_ids, pool=pool, progress=progress)
     return links, ranks, metrics.coverage(candidates, pair.test)
 
 
