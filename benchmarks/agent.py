@@ -17,8 +17,9 @@ from pathlib import Path
 import numpy as np
 
 from rlea import memory
-from rlea.agent.agent import PRESETS, Agent
+from rlea.agent.agent import Agent
 from rlea.agent.deck import make_deck
+from rlea.agent.presets import PRESETS
 from rlea.agent.reinforce import match_probabilities
 from rlea.candidates import find_candidates
 from rlea.graph import choose_pool

@@ -15,7 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from rlea import memory
-from rlea.agent.agent import PRESETS, Agent
+from rlea.agent.agent import Agent
+from rlea.agent.presets import PRESETS
 from rlea.candidates import find_candidates
 from rlea.graph import choose_pool
 from rlea.matching import Task

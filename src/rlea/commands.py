@@ -122,7 +122,8 @@ def train_to_file(
 
     `tensorboard` is a folder for TensorBoard; the curves go into a run of it that has the name of the output.
     """
-    from rlea.agent.agent import PRESETS, Agent
+    from rlea.agent.agent import Agent
+    from rlea.agent.presets import PRESETS
     from rlea.embed.checkpoint import remove_checkpoint
     from rlea.record import as_json, describe_run
     from rlea.writers.atomic import atomic, check_writable

@@ -373,7 +373,8 @@ def check_agent(settings: AlignSettings, is_used: bool) -> None:
             given = "--agent" if settings.agent else "--preset"
             raise InputError(f"{given} is for the agent, which is not asked for", remedy="add --matcher rlea")
         return
-    from rlea.agent.agent import PRESETS, Agent
+    from rlea.agent.agent import Agent
+    from rlea.agent.presets import PRESETS
 
     if settings.preset not in PRESETS:
         raise InputError(f"unknown preset {settings.preset!r}", remedy=suggest(settings.preset, PRESETS))

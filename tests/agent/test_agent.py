@@ -11,9 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rlea.agent.agent import PRESETS, Agent, AgentSettings, dense
+from rlea.agent.agent import Agent, dense
 from rlea.agent.deck import make_deck
 from rlea.agent.policy import PolicySettings
+from rlea.agent.presets import PRESETS, AgentSettings
 from rlea.agent.reinforce import TrainSettings, match_probabilities
 from rlea.candidates import find_candidates
 from rlea.embeddings import Embeddings

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from rlea.agent.agent import Agent, AgentSettings
+from rlea.agent.agent import Agent
 from rlea.agent.deck import Steps, label_deck, make_deck
 from rlea.agent.env import EnvSettings
 from rlea.agent.policy import GraphView, Policy, PolicySettings, Value
+from rlea.agent.presets import AgentSettings
 from rlea.agent.reinforce import Learner, Table, TrainSettings, decode, learn, match_probabilities, roll_out
 
 CPU = torch.device("cpu")

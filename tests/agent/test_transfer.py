@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rlea.agent.agent import Agent, AgentSettings
+from rlea.agent.agent import Agent
 from rlea.agent.env import EnvSettings
+from rlea.agent.presets import AgentSettings
 from rlea.agent.reinforce import TrainSettings
 from rlea.candidates import find_candidates
 from rlea.embeddings import Embeddings

@@ -6,7 +6,8 @@ checkpoint.
 
 from __future__ import annotations
 
-from rlea.agent.agent import Agent, AgentSettings
+from rlea.agent.agent import Agent
+from rlea.agent.presets import AgentSettings
 from rlea.graph import GraphPair
 from rlea.matching import Matching, Task
 
