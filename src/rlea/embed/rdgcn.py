@@ -27,6 +27,7 @@ Trained by the margin ranking loss of `rlea.embed.ranking` over the seeds and th
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -92,6 +93,7 @@ def train_rdgcn(
     settings = settings or RDGCNSettings()
     require_data(pair, "RDGCN", seed)
     chosen = choose_device(device)
+    started = time.perf_counter()
     names = name_vectors(pair, settings.dim, seed=seed, encoder=settings.encoder)
 
     def start(epoch: int, saved: Arrays) -> RDGCN:
@@ -110,6 +112,7 @@ def train_rdgcn(
         checkpoint=checkpoint,
         epochs=epochs,
         more=names.info,
+        started=started,  # the vectors of the names are part of the method
     )
 
 

@@ -77,6 +77,7 @@ def train(
     checkpoint: Path | None = None,
     epochs: int | None = None,
     more: Mapping[str, Any] | None = None,  # what else belongs to the identity of a run and into its record
+    started: float | None = None,  # `time.perf_counter()` when the work began, where it began before this call
 ) -> Embeddings:
     """Train a model and return the vectors of the epoch with the best validation Hits@1 (or the last without links).
 
@@ -87,7 +88,7 @@ def train(
     """
     from rlea.embed.checkpoint import load_checkpoint, save_checkpoint
 
-    started = time.perf_counter()
+    started = time.perf_counter() if started is None else started
     stage = model.lower().replace("-", "")
     pool_ids = validation_pool(pair.target.num_entities, pair.train)
     validates = len(pair.valid) > 0
