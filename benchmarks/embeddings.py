@@ -5,17 +5,20 @@
 
 DIR of --data holds the 15K folders. Vectors and the record of each run (settings, fingerprint of the data, machine)
 go to DIR of --vectors as MODEL_PAIR_FOLD.safetensors and .json, one line per run to the CSV file, the whole records to
-the .json file beside it. A run whose line is there is not made again; a stopped one goes on from its checkpoint.
+the .json file beside it. A run that is there, under the settings that are now the model's own, is not made again; a
+stopped one goes on from its checkpoint.
 Without --data nothing is run. `--add FILE.json ...` takes in records made elsewhere.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import time
+from dataclasses import asdict
+from importlib import import_module
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 from rlea.commands import embed_to_file
 from rlea.embed import MODELS
@@ -39,17 +42,35 @@ def row_of(record: dict) -> dict:
     return row | {"commit": record["commit"]}
 
 
-def read_rows(path: Path) -> list[dict]:
-    if not path.exists():
-        return []
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+def default_settings(model: str) -> dict:
+    """What a model is trained with unless it is told otherwise, as a record has it."""
+    known = MODELS[model]
+    function = getattr(import_module(f"rlea.embed.{known.module}"), known.function)
+    settings, _ = get_args(get_type_hints(function)["settings"])  # settings: ...Settings | None
+    return json.loads(as_json(asdict(settings())))
+
+
+def read_records(path: Path) -> dict[str, dict]:
+    """The whole records beside the lines, by cell."""
+    beside = path.with_suffix(".json")
+    return json.loads(beside.read_text(encoding="utf-8"))["runs"] if beside.exists() else {}
+
+
+def is_there(records: dict[str, dict], model: str, pair: str, fold: str, device: str) -> bool:
+    """Whether a run of the cell is recorded that would be made alike today; `auto` is any device."""
+    settings = default_settings(model)
+    for record in records.values():
+        row = row_of(record)
+        is_cell = (row["model"], row["pair"], row["fold"]) == (model, pair, fold) and device in ("auto", row["device"])
+        if is_cell and record["result"]["training"]["settings"] == settings:
+            return True
+    return False
 
 
 def keep(path: Path, records: list[dict]) -> None:
     """Write the lines in a fixed order, and the whole records beside them; a later run of a cell takes its place."""
     beside = path.with_suffix(".json")
-    known = json.loads(beside.read_text(encoding="utf-8"))["runs"] if beside.exists() else {}
+    known = read_records(path)
     for record in records:
         row = row_of(record)
         known[f"{row['model']} {row['pair']} {row['fold']} {row['device']}"] = record
@@ -89,9 +110,7 @@ def main() -> None:
     for fold in options.folds:
         for model in options.models:
             for pair in options.pairs:
-                done = read_rows(options.csv)
-                there = [row for row in done if (row["model"], row["pair"], row["fold"]) == (model, pair, fold)]
-                if any(options.device in ("auto", row["device"]) for row in there):
+                if is_there(read_records(options.csv), model, pair, fold, options.device):
                     print(f"{model:9}{pair:6} {fold}  is there", flush=True)
                     continue
                 output = options.vectors / f"{model}_{pair}_{fold}.safetensors"

@@ -1,12 +1,15 @@
+import weakref
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numba
 import numpy as np
 import polars as pl
 import pytest
 
-from rlea.embed.aligne import AlignESettings, train_aligne
+from rlea.embed import negatives
+from rlea.embed.aligne import AlignE, AlignESettings, train_aligne
 from rlea.embed.early_stop import hits_at_1
 from rlea.embeddings import Embeddings
 from rlea.errors import InputError
@@ -75,6 +78,25 @@ def test_same_seed_same_bytes_for_any_number_of_threads(pair: GraphPair):
         numba.set_num_threads(threads)
     assert alone == expected
     assert bytes_of(train_aligne(pair, SHORT, seed=2, device="cpu")) != expected
+
+
+def test_the_old_table_of_neighbours_is_gone_before_a_new_one_is_made(pair: GraphPair, monkeypatch: pytest.MonkeyPatch):
+    search = negatives.nearest_neighbours
+    tables: list[Any] = []
+    still_there = []
+
+    def watch(*given: Any, **options: Any) -> np.ndarray:
+        still_there.append(sum(table() is not None for table in tables))
+        found = search(*given, **options)
+        tables.append(weakref.ref(found))
+        return found
+
+    monkeypatch.setattr(negatives, "nearest_neighbours", watch)
+    model = AlignE(pair, SHORT, 0, "cpu", 0, {})
+    for epoch in range(1, 11):
+        model.run_epoch(epoch)
+    assert still_there == [0, 0, 0]  # before epochs 4, 7 and 10
+    assert tables[-1]() is model.neighbours
 
 
 class KilledError(Exception):

@@ -1,3 +1,4 @@
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from rlea.embed.alinet import (
     attend,
     both_ways,
     convolve,
+    draw_distinct,
     join_layers,
     lent_triples,
     network,
@@ -23,7 +25,7 @@ from rlea.embed.alinet import (
     two_steps,
 )
 from rlea.embed.early_stop import hits_at_1
-from rlea.embed.neighbour_sums import Edges
+from rlea.embed.edges import Edges
 from rlea.embeddings import Embeddings
 from rlea.errors import InputError
 from rlea.graph import GraphPair, KnowledgeGraph, Links
@@ -61,8 +63,8 @@ def bytes_of(embeddings: Embeddings) -> bytes:
 
 def small_graph() -> Graph:
     """0 - 1 - 2 - 3 in a row, 3 two steps from 1 and 0 from 2."""
-    near, _ = Edges.of(*both_ways(np.array([0, 1, 2]), np.array([1, 2, 3]), 4), (4, 4), "cpu")
-    far, _ = Edges.of(*both_ways(np.array([0, 1]), np.array([2, 3]), 4), (4, 4), "cpu")
+    near, _ = Edges.of(*both_ways(np.array([0, 1, 2]), np.array([1, 2, 3]), 4), (4, 4))
+    far, _ = Edges.of(*both_ways(np.array([0, 1]), np.array([2, 3]), 4), (4, 4))
     size = torch.tensor([2.0, 3.0, 3.0, 2.0])
     return Graph(near, 1 / (size[near.rows] * size[near.columns]).sqrt(), far)
 
@@ -162,9 +164,42 @@ def test_two_steps_leave_out_direct_neighbours_and_common_patterns():
     assert two_steps(line, 5, replace(every, max_paths=2), 0).shape == (2, 2)
 
 
+@pytest.mark.parametrize(("total", "most"), [(10_001, 300), (10_001, 10_000), (40_000, 9_000), (40_000, 30)])
+def test_distinct_numbers_are_those_of_a_shuffle(total: int, most: int):
+    drawn = draw_distinct(np.random.default_rng(5), total, most)
+    random = np.random.default_rng(5)
+    if most > total // 50:
+        numbers = list(range(total))
+        for place in range(total - 1, total - most - 1, -1):
+            partner = int(random.integers(0, place, endpoint=True))
+            numbers[place], numbers[partner] = numbers[partner], numbers[place]
+        assert drawn.tolist() == sorted(numbers[-most:])
+    assert len(drawn) == len(set(drawn.tolist())) == most
+    assert drawn.tolist() == sorted(drawn.tolist())
+    assert (drawn.min() >= 0, drawn.max() < total) == (True, True)
+    assert draw_distinct(random, 7, 7).tolist() == list(range(7))
+
+
+@pytest.mark.parametrize("max_paths", [1_000, 100_000])  # few of the paths, and more than one in 50
+def test_memory_does_not_grow_with_the_paths_that_are_not_looked_at(max_paths: int):
+    middle, others = 4_000, np.arange(2_000, dtype=np.int32)
+    into = np.stack([others, 0 * others, 0 * others + middle], axis=1)
+    out = np.stack([0 * others + middle, 0 * others + 1, others + 2_000], axis=1)
+    settings = replace(SHORT, skipped_patterns=0, max_paths=max_paths)
+    triples = np.concatenate([into, out]).astype(np.int32)
+    tracemalloc.start()
+    found = two_steps(triples, 4_001, settings, 0)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.shape == (2, max_paths)  # of 4,000,000
+    assert (found[0] < 2_000).all()
+    assert (found[1] >= 2_000).all()
+    assert peak < 16_000_000  # 4,000,000 numbers of 8 bytes would be twice this
+
+
 def test_a_step_follows_the_gradient_with_adam(pair: GraphPair):
     settings = replace(SHORT, batch_size=1000)
-    model, other = (AliNet(pair, settings, 0, "cpu", 0, {}) for _ in range(2))
+    model, other = (AliNet(pair, settings, 0, "cpu", {}) for _ in range(2))
     reported = model.run_epoch(1)
     random = np.random.default_rng([0, 1])
     order, negatives = random.permutation(len(pair.train)), other._draw(random)
@@ -182,7 +217,7 @@ def test_a_step_follows_the_gradient_with_adam(pair: GraphPair):
 
 
 def test_gradients_by_finite_differences(pair: GraphPair):
-    model = AliNet(pair, SHORT, 0, "cpu", 0, {})
+    model = AliNet(pair, SHORT, 0, "cpu", {})
     graph = replace(model.graph, near_weights=model.graph.near_weights.double())
     parameters = {name: value.detach().double().requires_grad_() for name, value in model.parameters.items()}
     pull = random_numbers(240, 36).double()
@@ -199,7 +234,7 @@ def test_gradients_by_finite_differences(pair: GraphPair):
 
 
 def test_negatives_are_near_the_end_that_stays(pair: GraphPair):
-    model = AliNet(pair, SHORT, 0, "cpu", 0, {})
+    model = AliNet(pair, SHORT, 0, "cpu", {})
     first = model._draw(np.random.default_rng(0))
     assert (first[0].max(), first[1].min()) == (119, 120)
     model.neighbours = model._find_neighbours()

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from rlea.embed.early_stop import hits_at_1, validation_pool
-from rlea.embed.edges import Edges, multiply, softmax_by_row
+from rlea.embed.edges import multiply
 from rlea.embed.name_vectors import NameVectors, name_vectors
 from rlea.embed.ranking import Negatives, nearest, nearest_by_tensors, rank_by_tensors, ranking_loss
 from rlea.embed.rdgcn import (
@@ -142,45 +142,6 @@ def test_gradients_of_the_network_are_those_of_finite_differences():
         assert slope == pytest.approx((values[0] - values[1]) / 2e-2, abs=2e-2, rel=5e-2), name
 
 
-# ---- sums over edges ------------------------------------------------------------------------------------------------
-
-
-def test_products_and_their_gradients_are_those_of_the_dense_matrix():
-    random = np.random.default_rng(0)
-    rows, columns = random.integers(0, 7, 30), random.integers(0, 9, 30)  # some rows empty, some places twice
-    rows[rows == 4] = 5
-    edges, order = Edges.of(rows, columns, 7, 9)
-    assert sorted(order.tolist()) == list(range(30))
-    assert edges.rows.tolist() == rows[order].tolist()
-    weights = torch.tensor(random.standard_normal(30), dtype=torch.float32, requires_grad=True)
-    vectors = torch.tensor(random.standard_normal((9, 5)), dtype=torch.float32, requires_grad=True)
-    down = torch.tensor(random.standard_normal((7, 5)), dtype=torch.float32)
-
-    def dense() -> torch.Tensor:
-        matrix = torch.zeros(7, 9).index_put((edges.rows, edges.columns), weights, accumulate=True)
-        return matrix @ vectors
-
-    results = []
-    for compute in (lambda: multiply(edges, weights, vectors), dense):
-        weights.grad = vectors.grad = None
-        result = compute()
-        (result * down).sum().backward()
-        results.append((result.detach(), weights.grad, vectors.grad))
-    torch.testing.assert_close(*results)
-
-
-def test_softmax_by_row_and_its_gradient_are_those_of_each_row():
-    edges, _ = Edges.of(np.array([0, 0, 2, 2, 2]), np.array([0, 1, 0, 1, 2]), 4, 3)
-    logits = torch.tensor([1.0, 90.0, -1.0, 0.5, 0.25], requires_grad=True)
-    down = torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0])
-    (softmax_by_row(edges, logits) * down).sum().backward()
-    found = softmax_by_row(edges, logits).detach(), logits.grad
-    logits.grad = None
-    expected = torch.cat([logits[:2].softmax(0), logits[2:].softmax(0)])
-    (expected * down).sum().backward()
-    torch.testing.assert_close(found, (expected.detach(), logits.grad))
-
-
 # ---- the loss -------------------------------------------------------------------------------------------------------
 
 
@@ -209,11 +170,11 @@ def test_all_forms_of_the_loss_agree(margin: float, monkeypatch: pytest.MonkeyPa
     others = torch.tensor(np.random.default_rng(4).integers(0, 50, (2, 10, 6)))
     negatives = Negatives.of(anchors, others, 50)
     vectors.requires_grad_()
-    left, right = vectors[negatives.anchors[0]], vectors[negatives.anchors[1]]
-    near_left, near_right = vectors[negatives.others[0]], vectors[negatives.others[1]]
-    limit = (left - right).abs().sum(1, keepdim=True) + margin
-    first = (limit - (left[:, None] - near_left).abs().sum(2)).relu()
-    second = (limit - (near_right - right[:, None]).abs().sum(2)).relu()
+    source, target = vectors[negatives.anchors[0]], vectors[negatives.anchors[1]]
+    near_source, near_target = vectors[negatives.others[0]], vectors[negatives.others[1]]
+    limit = (source - target).abs().sum(1, keepdim=True) + margin
+    first = (limit - (source[:, None] - near_source).abs().sum(2)).relu()
+    second = (limit - (near_target - target[:, None]).abs().sum(2)).relu()
     expected = torch.cat([first, second]).mean()
     expected.backward()
     reference = vectors.grad

@@ -144,6 +144,7 @@ class AlignE:
         settings, triples = self.settings, self.triples
         if self._is_refreshed_before(epoch):
             self.searched = self.trainer.units(triples.num_entities)
+            self.neighbours = None  # given up first: for 100,000 entities a side one table takes 1.2 GB
             self.neighbours = self._find_neighbours(epoch)
         positives, cuts = shuffled(triples, settings.batch_size, seed=self.seed, epoch=epoch)
         negatives, corrupt_tail = self.sampler.draw(

@@ -45,7 +45,7 @@ from rlea.progress import Progress, silent
 if TYPE_CHECKING:
     import torch
 
-    from rlea.embed.neighbour_sums import Edges
+    from rlea.embed.edges import Edges
 
 
 @dataclass(frozen=True)
@@ -107,14 +107,14 @@ def train_alinet(
     chosen = choose_device(device)
 
     def start(epoch: int, saved: Arrays) -> AliNet:
-        return AliNet(pair, settings, seed, chosen, epoch, saved)
+        return AliNet(pair, settings, seed, chosen, saved)
 
     return train(
         pair,
         settings,
         start,
         model="AliNet",
-        version=1,
+        version=2,
         measure="cosine",
         seed=seed,
         device=chosen,
@@ -127,12 +127,11 @@ def train_alinet(
 class AliNet:
     """AliNet in training: the network, seeds and their negatives, triples by relation."""
 
-    def __init__(
-        self, pair: GraphPair, settings: AliNetSettings, seed: int, device: Device, epoch: int, saved: Arrays
-    ) -> None:
+    def __init__(self, pair: GraphPair, settings: AliNetSettings, seed: int, device: Device, saved: Arrays) -> None:
         import torch
 
-        from rlea.embed.neighbour_sums import Edges
+        from rlea.embed.adam_state import restore_adam, trained_tensors
+        from rlea.embed.edges import Edges
 
         self.settings, self.seed, self.device = settings, seed, device
         self.num_source = pair.source.num_entities
@@ -151,18 +150,10 @@ class AliNet:
         self.graph = Graph(near, _symmetric(near), far)
         self.relations = TriplesByRelation.of(every, settings.relation_triples)
 
-        self.neighbours: NDArray[np.int32] | None = saved.pop("neighbours", None)  # (2, num_seeds, num_neighbours)
-        start = saved or initial_parameters(self.num_entities, settings, seed)
-        names = sorted(name for name in start if "." not in name)
-        self.parameters = {name: torch.tensor(start[name], device=device, requires_grad=True) for name in names}
+        self.neighbours: NDArray[np.int32] | None = saved.get("neighbours")  # (2, num_seeds, num_neighbours)
+        self.parameters = trained_tensors(initial_parameters(self.num_entities, settings, seed), saved, device)
         self.optimiser = torch.optim.Adam(self.parameters.values(), lr=settings.learning_rate)
-        if saved:
-            for name, parameter in self.parameters.items():
-                self.optimiser.state[parameter] = {
-                    "step": torch.tensor(float(saved["steps.taken"][0])),
-                    "exp_avg": torch.tensor(saved[f"{name}.mean"], device=device),
-                    "exp_avg_sq": torch.tensor(saved[f"{name}.square"], device=device),
-                }
+        restore_adam(self.optimiser, self.parameters, saved)
 
     def run_epoch(self, epoch: int) -> float:
         """Every seed once; the loss per seed."""
@@ -198,13 +189,9 @@ class AliNet:
         return vectors[: self.num_source], vectors[self.num_source :]
 
     def arrays(self, epoch: int) -> Arrays:
-        result: Arrays = {}
-        for name, parameter in self.parameters.items():
-            state = self.optimiser.state[parameter]
-            result[name] = parameter.detach().cpu().numpy()
-            result[f"{name}.mean"] = state["exp_avg"].cpu().numpy()
-            result[f"{name}.square"] = state["exp_avg_sq"].cpu().numpy()
-            result["steps.taken"] = np.array([float(state["step"])])
+        from rlea.embed.adam_state import adam_arrays
+
+        result = adam_arrays(self.optimiser, self.parameters)
         if self.neighbours is not None and not self._is_refreshed_before(epoch + 1):
             result["neighbours"] = self.neighbours
         return result
@@ -269,9 +256,9 @@ def network(parameters: dict[str, torch.Tensor], graph: Graph) -> list[torch.Ten
 
 def convolve(given: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, graph: Graph) -> torch.Tensor:
     """Direct neighbours: tanh(A h W + b)."""
-    from rlea.embed.neighbour_sums import sum_neighbours
+    from rlea.embed.edges import multiply
 
-    return (sum_neighbours(graph.near, graph.near_weights, given @ weight) + bias).tanh()
+    return (multiply(graph.near, graph.near_weights, given @ weight) + bias).tanh()
 
 
 def attend(
@@ -280,15 +267,16 @@ def attend(
     """Entities two steps away, weighted by attention."""
     from torch.nn.functional import leaky_relu
 
-    from rlea.embed.neighbour_sums import of_columns, of_rows, sum_neighbours
+    from rlea.embed.edges import multiply, of_columns, of_rows
 
     of_own = ((given @ own) * given).sum(dim=1).tanh()  # (num_entities,)
     of_other = ((given @ other) * given).sum(dim=1).tanh()
     attention = leaky_relu(of_rows(graph.far, of_own) + of_columns(graph.far, of_other), 0.2)  # (num_far,)
     # Attention lies within 2 of zero, so the softmax needs no maximum taken off before its exponentials.
     shares = attention.exp()
-    totals = sum_neighbours(graph.far, shares, given.new_ones(len(given), 1))  # (num_entities, 1)
-    return (sum_neighbours(graph.far, shares, given @ weight) / totals).tanh()
+    totals = multiply(graph.far, shares, given.new_ones(len(given), 1), tensor_gradient=True)  # (num_entities, 1)
+    sums = multiply(graph.far, shares, given @ weight, tensor_gradient=True)
+    return (sums / totals).tanh()
 
 
 def join_layers(outputs: list[torch.Tensor]) -> torch.Tensor:
@@ -386,9 +374,7 @@ def two_steps(triples: Ids, num_entities: int, settings: AliNetSettings, seed: i
     counts = np.searchsorted(heads[order], tails, side="right") - first
     # Path p is triple before[p], then triple after[p]; `first[i] + 0, 1, ...` are the triples that go on from triple i.
     ends = np.cumsum(counts)
-    chosen = np.arange(counts.sum())
-    if len(chosen) > settings.max_paths:
-        chosen = np.sort(np.random.default_rng([seed, 0, 1]).choice(len(chosen), settings.max_paths, replace=False))
+    chosen = draw_distinct(np.random.default_rng([seed, 0, 1]), int(counts.sum()), settings.max_paths)
     before = np.searchsorted(ends, chosen, side="right")
     after = order[first[before] + chosen - (ends - counts)[before]]
     keys = heads[before] * num_entities + tails[after]
@@ -401,6 +387,30 @@ def two_steps(triples: Ids, num_entities: int, settings: AliNetSettings, seed: i
     names, frequencies = np.unique(distinct, return_counts=True)
     skipped = names[np.argsort(-frequencies, kind="stable")[: settings.skipped_patterns]]
     return np.stack(np.divmod(np.unique(keys[~np.isin(patterns, skipped)]), num_entities))
+
+
+def draw_distinct(random: np.random.Generator, total: int, most: int) -> NDArray[np.int64]:
+    """`most` of the numbers below `total`, each once and in order; all of them where there are no more than that.
+
+    They are those of `random.choice(total, most, replace=False)`, which would hold an array of all numbers if it is to
+    draw more than one in 50. A large graph with hubs can have many more paths than are looked at.
+    """
+    if total <= most:
+        return np.arange(total)
+    if total <= 10_000 or most <= total // 50:
+        return np.sort(random.choice(total, most, replace=False))
+    # A shuffle from the back: the number at each of the last places in turn changes places with one up to there.
+    border = total - most
+    places = np.arange(total - 1, border - 1, -1)
+    partners = random.integers(0, places, endpoint=True)
+    held = np.arange(border, total)  # at the last places, each as it is when its turn comes
+    is_before = partners < border
+    for place, partner in zip(places[~is_before].tolist(), partners[~is_before].tolist(), strict=True):
+        held[partner - border] = held[place - border]
+    # A place before the border gave its own number, and keeps the one that it got last: that one is not drawn.
+    drawn, last = np.unique(partners[is_before][::-1], return_index=True)
+    given_away = held[places[is_before][::-1][last] - border]
+    return np.concatenate([drawn, np.setdiff1d(np.arange(border, total), given_away)])
 
 
 def initial_parameters(num_entities: int, settings: AliNetSettings, seed: int) -> Arrays:
@@ -427,5 +437,5 @@ def initial_parameters(num_entities: int, settings: AliNetSettings, seed: int) -
 
 def _symmetric(edges: Edges) -> torch.Tensor:
     """1 / sqrt(|N(i)| |N(j)|) for every edge between i and j."""
-    scales = edges.starts.diff().float().rsqrt()
+    scales = edges.row_starts.diff().float().rsqrt()
     return scales[edges.rows] * scales[edges.columns]

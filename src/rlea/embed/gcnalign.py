@@ -46,7 +46,7 @@ from rlea.progress import Progress, silent
 if TYPE_CHECKING:
     import torch
 
-    from rlea.embed.neighbour_sums import Edges
+    from rlea.embed.edges import Edges
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class GcnAlign:
     def __init__(self, pair: GraphPair, settings: GcnAlignSettings, seed: int, device: Device, saved: Arrays) -> None:
         import torch
 
-        from rlea.embed.neighbour_sums import Edges
+        from rlea.embed.edges import Edges
 
         self.settings, self.seed, self.device = settings, seed, device
         self.num_source = pair.source.num_entities
@@ -196,9 +196,9 @@ class SparseMatrix:
     weights: torch.Tensor  # (num_edges,)
 
     def __matmul__(self, vectors: torch.Tensor) -> torch.Tensor:
-        from rlea.embed.neighbour_sums import sum_neighbours
+        from rlea.embed.edges import multiply
 
-        return sum_neighbours(self.edges, self.weights, vectors)
+        return multiply(self.edges, self.weights, vectors)
 
 
 class Channel:

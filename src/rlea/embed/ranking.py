@@ -1,8 +1,8 @@
 """A margin ranking loss over Manhattan distances, its gradient, and the negatives that it is taken over.
 
-For links (l, r) and, per link, entities n that are near l and entities m that are near r,
+For links (s, t) and, per link, entities n that are near s and entities m that are near t,
 
-    loss = mean of max(0, |l - r| + margin - |l - n|) and max(0, |l - r| + margin - |m - r|).
+    loss = mean of max(0, |s - t| + margin - |s - n|) and max(0, |s - t| + margin - |m - t|).
 
 The gradient consists of signs alone, so it is written out: a table of differences (750,000 pairs of 300 coordinates
 for a 15K pair) is never held on the CPU, and pairs that keep the margin cost no more than the part of their distance
@@ -31,7 +31,7 @@ _GPU_NUMBERS = 1 << 27  # held at a time (512 MiB of floats)
 class Negatives:
     """Which entities stand in for one end of each link, and the same by entity."""
 
-    anchors: torch.Tensor  # (2, num_links) the ends of the links: first those that stay while the others are replaced
+    anchors: torch.Tensor  # (2, num_links) the ends of the links, first the source ends
     others: torch.Tensor  # (2, num_links, k) row i of part s: what anchors[1 - s, i] is replaced by, near anchors[s, i]
     by_entity: torch.Tensor  # (2 * num_links * k,) places in `others`, flat, in the order of their entities
     starts: torch.Tensor  # (num_entities + 1,) of each entity's places in `by_entity`
@@ -67,19 +67,18 @@ def rank_by_tensors(vectors: torch.Tensor, negatives: Negatives, margin: float) 
     """Loss and gradient in operations on whole tensors: the way to a GPU, and what the compiled form is held to."""
     _, num_links, k = negatives.others.shape
     dim = vectors.shape[1]
-    left, right = vectors[negatives.anchors[0]], vectors[negatives.anchors[1]]
-    limits = (left - right).abs().sum(dim=1) + margin  # (num_links,)
-    loss = vectors.new_zeros(())
+    source, target = vectors[negatives.anchors[0]], vectors[negatives.anchors[1]]
+    limits = (source - target).abs().sum(dim=1) + margin  # (num_links,)
     gaps = vectors.new_empty((2, num_links, k))
     links_at_a_time = max(1, _GPU_NUMBERS // (k * dim))
-    for side, anchor in enumerate((left, right)):
+    for side, anchor in enumerate((source, target)):
         for begin in range(0, num_links, links_at_a_time):
             part = slice(begin, begin + links_at_a_time)
             distances = (anchor[part, None] - vectors[negatives.others[side, part]]).abs_().sum(dim=2)
             gaps[side, part] = limits[part, None] - distances
     loss = gaps.relu().sum() / gaps.numel()
     is_open = (gaps > 0).to(vectors.dtype) / gaps.numel()  # the weight of each pair in the gradient
-    pull = is_open.sum(dim=(0, 2))[:, None] * (left - right).sign()  # (num_links, dim)
+    pull = is_open.sum(dim=(0, 2))[:, None] * (source - target).sign()  # (num_links, dim)
     of_anchors = [pull, -pull]
     gradient = torch.zeros_like(vectors)
     pairs_at_a_time = max(1, _GPU_NUMBERS // (2 * num_links * k))  # coordinates
@@ -178,8 +177,8 @@ def _score(rows: Any, anchors: Any, others: Any, margin: Any, losses: Any, is_op
     """Losses of the links, which pairs break the margin, and what these do to the anchors, in units of a pair."""
     num_links, k = others.shape[1], others.shape[2]
     for i in numba.prange(num_links):
-        left, right = rows[anchors[0, i]], rows[anchors[1, i]]
-        limit = _distance(left, right, np.float32(np.inf)) + margin
+        source, target = rows[anchors[0, i]], rows[anchors[1, i]]
+        limit = _distance(source, target, np.float32(np.inf)) + margin
         num_open = 0
         for side in range(2):
             anchor = rows[anchors[side, i]]
@@ -195,8 +194,8 @@ def _score(rows: Any, anchors: Any, others: Any, margin: Any, losses: Any, is_op
                     loss += gap
                     _add_signs(total, np.float32(1.0), other, anchor)
             losses[side, i] = loss
-        _add_signs(of_anchors[0, i], np.float32(num_open), left, right)
-        _add_signs(of_anchors[1, i], np.float32(num_open), right, left)
+        _add_signs(of_anchors[0, i], np.float32(num_open), source, target)
+        _add_signs(of_anchors[1, i], np.float32(num_open), target, source)
 
 
 @numba.njit(parallel=True, cache=True)

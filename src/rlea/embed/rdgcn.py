@@ -38,6 +38,7 @@ from numpy.typing import NDArray
 from rlea.embed.training import Arrays, Device, choose_device, require_data, require_positive, train
 from rlea.embed.triples import JointTriples, join_triples
 from rlea.embeddings import Embeddings
+from rlea.errors import InputError
 from rlea.graph import GraphPair, Ids
 from rlea.progress import Progress, silent
 
@@ -92,6 +93,11 @@ def train_rdgcn(
 
     settings = settings or RDGCNSettings()
     require_data(pair, "RDGCN", seed)
+    if pair.source.num_entities + pair.target.num_entities < 3:
+        raise InputError(
+            f"{pair.name} has one entity on either side, and RDGCN needs a third to tell a seed from",
+            remedy="embed the entities by their names",
+        )
     chosen = choose_device(device)
     started = time.perf_counter()
     names = name_vectors(pair, settings.dim, seed=seed, encoder=settings.encoder)
@@ -104,7 +110,7 @@ def train_rdgcn(
         settings,
         start,
         model="RDGCN",
-        version=1,
+        version=2,
         measure="manhattan",
         seed=seed,
         device=chosen,
@@ -124,25 +130,17 @@ class RDGCN:
     ) -> None:
         import torch
 
+        from rlea.embed.adam_state import restore_adam, trained_tensors
+
         self.settings = settings
         self.num_source = pair.source.num_entities
         self.num_entities = self.num_source + pair.target.num_entities
         seeds = np.stack([pair.train.source_ids, pair.train.target_ids + self.num_source]).astype(np.int64)
         self.anchors = torch.as_tensor(seeds, device=device)
         self.network = Network(join_triples(pair, swap=False), settings, device)
-        fresh = initial_parameters(names, settings, seed)
-        self.parameters = {
-            name: torch.tensor(saved.get(f"p.{name}", value), device=device, requires_grad=True)
-            for name, value in fresh.items()
-        }
+        self.parameters = trained_tensors(initial_parameters(names, settings, seed), saved, device)
         self.optimiser = torch.optim.Adam(self.parameters.values(), lr=settings.learning_rate, fused=True)
-        for name, parameter in self.parameters.items():
-            if f"p.{name}" in saved:
-                self.optimiser.state[parameter] = {
-                    "step": torch.tensor(saved["step"], device=device),
-                    "exp_avg": torch.tensor(saved[f"m.{name}"], device=device),
-                    "exp_avg_sq": torch.tensor(saved[f"v.{name}"], device=device),
-                }
+        restore_adam(self.optimiser, self.parameters, saved)
         self.negatives: Negatives | None = None
         if "found" in saved:
             self._take_negatives(torch.as_tensor(saved["found"].astype(np.int64), device=device))
@@ -171,12 +169,9 @@ class RDGCN:
         return output[: self.num_source], output[self.num_source :]
 
     def arrays(self, epoch: int) -> Arrays:
-        result: Arrays = {}
-        for name, parameter in self.parameters.items():
-            state = self.optimiser.state[parameter]
-            result[f"p.{name}"] = parameter.detach().cpu().numpy()
-            result[f"m.{name}"], result[f"v.{name}"] = (state[key].cpu().numpy() for key in ("exp_avg", "exp_avg_sq"))
-            result["step"] = state["step"].cpu().numpy()
+        from rlea.embed.adam_state import adam_arrays
+
+        result = adam_arrays(self.optimiser, self.parameters)
         assert self.negatives is not None
         result["found"] = self.negatives.others.cpu().numpy().astype(np.int32)
         return result
@@ -226,7 +221,7 @@ class Network:
         every = np.concatenate([triples.source, triples.target])
         heads, relations, tails = every.T
         size, num_relations = triples.num_entities, triples.num_relations
-        self.primal, order = Edges.of(heads, tails, size, size, device)
+        self.primal, order = Edges.of(heads, tails, (size, size), device)
         self.relations = torch.as_tensor(relations[order].astype(np.int64), device=device)  # of the primal edges
         self.similarity = torch.as_tensor(dual_graph(every, num_relations, size), device=device)
         self.means = [mean_of(relations, ends, num_relations, size, device) for ends in (heads, tails)]
@@ -319,7 +314,7 @@ def mean_of(
 
     rows, columns = _distinct(relations, entities, num_entities)
     weights = (1 / np.bincount(rows, minlength=num_relations)[rows]).astype(np.float32)
-    edges, order = Edges.of(rows, columns, num_relations, num_entities, device)
+    edges, order = Edges.of(rows, columns, (num_relations, num_entities), device)
     return edges, torch.as_tensor(weights[order], device=device)
 
 
@@ -334,7 +329,7 @@ def normalised_adjacency(triples: Ids, num_entities: int, device: Device = "cpu"
         np.concatenate([heads, tails, everyone]), np.concatenate([tails, heads, everyone]), num_entities
     )
     scales = 1 / np.sqrt(np.bincount(rows, minlength=num_entities))
-    edges, order = Edges.of(rows, columns, num_entities, num_entities, device)
+    edges, order = Edges.of(rows, columns, (num_entities, num_entities), device)
     return edges, torch.as_tensor((scales[rows] * scales[columns])[order].astype(np.float32), device=device)
 
 

@@ -101,7 +101,7 @@ def train_rsn(
     chosen = choose_device(device)
 
     def start(epoch: int, saved: Arrays) -> RSN:
-        return RSN(pair, settings, seed, chosen, epoch, saved)
+        return RSN(pair, settings, seed, chosen, saved)
 
     return train(
         pair,
@@ -121,11 +121,10 @@ def train_rsn(
 class RSN:
     """RSN in training: walks drawn once, the network, and Adam's moments."""
 
-    def __init__(
-        self, pair: GraphPair, settings: RSNSettings, seed: int, device: Device, epoch: int, saved: Arrays
-    ) -> None:
+    def __init__(self, pair: GraphPair, settings: RSNSettings, seed: int, device: Device, saved: Arrays) -> None:
         import torch
 
+        from rlea.embed.adam_state import restore_adam, trained_tensors
         from rlea.embed.rsn_network import NoiseSampler
         from rlea.embed.walks import JointGraph, draw_walks
 
@@ -150,21 +149,10 @@ class RSN:
             occurrences = np.bincount(graph.triples[:, column], minlength=size)
             num_samples = max(1, min(settings.num_samples, size // 3))
             self.samplers[kind] = NoiseSampler.of(occurrences, num_samples, device)
-        values = saved or initial_parameters(num_entities, num_relations, settings.dim, seed=seed)
-        self.parameters = {
-            name: torch.tensor(value, device=device, requires_grad=True)
-            for name, value in values.items()
-            if not name.startswith("adam.")
-        }
+        fresh = initial_parameters(num_entities, num_relations, settings.dim, seed=seed)
+        self.parameters = trained_tensors(fresh, saved, device)
         self.optimiser = torch.optim.Adam(self.parameters.values(), lr=settings.learning_rate, fused=True)
-        if saved:
-            steps = float(saved["adam.steps"][0])
-            for name, parameter in self.parameters.items():
-                self.optimiser.state[parameter] = {
-                    "step": torch.tensor(steps, dtype=torch.float32, device=device),
-                    "exp_avg": torch.tensor(saved[f"adam.mean.{name}"], device=device),
-                    "exp_avg_sq": torch.tensor(saved[f"adam.square.{name}"], device=device),
-                }
+        restore_adam(self.optimiser, self.parameters, saved)
 
     def run_epoch(self, epoch: int) -> float:
         """One pass over all walks but those left over by the last whole batch; the loss per walk."""
@@ -201,13 +189,9 @@ class RSN:
         return entities[: self.num_source], entities[self.num_source :]
 
     def arrays(self, epoch: int) -> Arrays:
-        result: Arrays = {name: value.detach().cpu().numpy() for name, value in self.parameters.items()}
-        for name, parameter in self.parameters.items():
-            state = self.optimiser.state[parameter]
-            result[f"adam.mean.{name}"] = state["exp_avg"].cpu().numpy()
-            result[f"adam.square.{name}"] = state["exp_avg_sq"].cpu().numpy()
-            result["adam.steps"] = state["step"].cpu().numpy().reshape(1)
-        return result
+        from rlea.embed.adam_state import adam_arrays
+
+        return adam_arrays(self.optimiser, self.parameters)
 
 
 def walk_loss(
