@@ -73,17 +73,22 @@ def _set_up(task: Task) -> Any:
     target = _side(task.target, candidates.target_ids, column_means)
     pairs = candidates.pairs
     csls = 2 * pairs.scores - row_means[pairs.rows] - column_means[pairs.columns]
-    scale = 1.0
-    if candidates.embeddings.measure != "cosine" and len(csls):
-        scale = TYPICAL_SPREAD / max(float(csls.std()), 1e-9)
+    scale = scale_of(candidates, csls)
     pair_source, pair_target = candidates.source_ids[pairs.rows], candidates.target_ids[pairs.columns]
     base = (scale * csls).astype(np.float32)
     sort_rows(pairs.row_starts, pair_source, pair_target, base, np.uint64(task.seed))
     list_starts = np.zeros(task.source.num_entities, np.int64)
     list_ends = np.zeros(task.source.num_entities, np.int64)
     list_starts[candidates.source_ids], list_ends[candidates.source_ids] = pairs.row_starts[:-1], pairs.row_starts[1:]
-    vectors = _vectors(candidates, scale)
+    vectors = compiled_vectors(candidates, scale)
     return Game(source, target, vectors, pair_source, pair_target, base, list_starts, list_ends)
+
+
+def scale_of(candidates: Candidates, csls: NDArray[np.float32]) -> float:
+    """The factor that brings CSLS over any measure to the spread that it has over cosines."""
+    if candidates.embeddings.measure == "cosine" or not len(csls):
+        return 1.0
+    return TYPICAL_SPREAD / max(float(csls.std()), 1e-9)
 
 
 def _side(graph: KnowledgeGraph, pool: Ids, means: NDArray[np.float32]) -> Any:
@@ -95,21 +100,23 @@ def _side(graph: KnowledgeGraph, pool: Ids, means: NDArray[np.float32]) -> Any:
     return Side(around.starts, around.relation_ids, around.neighbour_ids, around.functionality, all_means, is_open)
 
 
-def _vectors(candidates: Candidates, scale: float) -> Any:
+def compiled_vectors(candidates: Candidates, scale: float) -> Any:
     """What compiled code needs to score any pair: a kind (0 inner, 1 manhattan, 2 sparse), matrices, sparse rows."""
     embeddings = candidates.embeddings
     source, target = prepare(embeddings.source, embeddings), prepare(embeddings.target, embeddings)
     no_matrix = np.zeros((0, 0), np.float32)
-    no_rows = [np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32)]
+    no_rows: Any = [np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32)]
+    extra: Any = (no_matrix, no_matrix)  # nothing
     if isinstance(source, np.ndarray):
         kind = 1 if embeddings.measure == "manhattan" else 0
-        return Vectors(kind, np.float32(scale), source, target, *no_rows, *no_rows)
+        return Vectors(kind, np.float32(scale), source, target, *no_rows, *no_rows, *extra)
     parts = []
     for matrix in (source, target):
         rows = matrix.tocsr()
         rows.sort_indices()
         parts += [rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data.astype(np.float32)]
-    return Vectors(2, np.float32(scale), no_matrix, no_matrix, *parts)
+    sparse: Any = parts
+    return Vectors(2, np.float32(scale), no_matrix, no_matrix, *sparse, *extra)
 
 
 def _play(
@@ -134,6 +141,10 @@ def _play(
         np.float32(settings.temperature),
         np.float32(settings.nobody),
         np.uint64(seed),
+        False,
+        np.float32(-np.inf),
     )
     known = (seeds.source_ids, seeds.target_ids, earlier.source_ids, earlier.target_ids)
-    return Play(*play(game, *known, correspondence, frozen, rules))
+    links, correspondence, _ = play(game, *known, correspondence, frozen, rules)
+    source_ids, target_ids, _, confidences = links
+    return Play(source_ids, target_ids, confidences, correspondence)

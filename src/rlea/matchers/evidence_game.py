@@ -14,9 +14,16 @@ from rlea.matchers.pair_heap import find, grow, is_earlier, make_table, push, si
 
 # What stays the same over all passes, for compiled code; a named tuple of arrays, as compiled classes cannot be cached.
 Side = namedtuple("Side", "starts relations neighbours functionality means is_open")
-Vectors = namedtuple("Vectors", "kind scale source target s_starts s_columns s_values t_starts t_columns t_values")
+# Rows of `extra_source` and `extra_target` add their inner product to the base; where there is nothing to add they have
+# no columns.
+Vectors = namedtuple(
+    "Vectors",
+    "kind scale source target s_starts s_columns s_values t_starts t_columns t_values extra_source extra_target",
+)
 Game = namedtuple("Game", "source target vectors pair_source pair_target pair_base list_starts list_ends")
-Rules = namedtuple("Rules", "weight creation floor smoothing kept_weight temperature nobody seed")
+# With `anchored` the bases that come in are whole keys: what is known before the first decision is in them already, and
+# only what changes later moves them. `least` is the key below which nothing is matched.
+Rules = namedtuple("Rules", "weight creation floor smoothing kept_weight temperature nobody seed anchored least")
 
 
 @numba.njit(cache=True)
@@ -75,14 +82,18 @@ def play(game, seed_source, seed_target, earlier_source, earlier_target, corresp
                 heap_size = 0
                 if num_pairs > len(heap_keys):
                     heap_keys, heap_pairs = np.empty(2 * num_pairs, np.float32), np.empty(2 * num_pairs, np.int32)
+                if rules.anchored:
+                    for pair in range(num_pairs):
+                        pair_base[pair] -= _key(np.float32(0.0), pair_evidence[pair], rules.weight)
                 for pair in range(num_pairs):
-                    if pair_evidence[pair] > 0 or front[pair_source[pair]] == pair:
+                    # Anchored keys may fall below those of pairs without evidence, so all of these must wait too.
+                    if rules.anchored or pair_evidence[pair] > 0 or front[pair_source[pair]] == pair:
                         heap_keys[heap_size] = _key(pair_base[pair], pair_evidence[pair], rules.weight)
                         heap_pairs[heap_size] = pair
                         heap_size += 1
                 for place in range(heap_size // 2 - 1, -1, -1):
                     sink(heap_keys, heap_pairs, heap_size, place, pair_source, pair_target, rules.seed)
-            if heap_size == 0:
+            if heap_size == 0 or num_found == most:
                 break
             popped, pair = heap_keys[0], heap_pairs[0]
             heap_size -= 1
@@ -93,7 +104,8 @@ def play(game, seed_source, seed_target, earlier_source, earlier_target, corresp
             if not open_source[s]:
                 continue
             if not open_target[t]:
-                if front[s] == pair:  # the next of the source's list whose target is open takes its place
+                # The next of the source's list whose target is open takes its place, where not all wait already.
+                if front[s] == pair and not rules.anchored:
                     while front[s] < game.list_ends[s] and not open_target[pair_target[front[s]]]:
                         front[s] += 1
                     if front[s] < game.list_ends[s]:
@@ -103,6 +115,8 @@ def play(game, seed_source, seed_target, earlier_source, earlier_target, corresp
                         heap_size += 1
                 continue
             key = _key(pair_base[pair], pair_evidence[pair], rules.weight)
+            if popped < rules.least:  # the best of all that waits is not good enough, and no match will change that
+                break
             if popped > key:  # evidence was withdrawn meanwhile: it queues again at its present key
                 push(heap_keys, heap_pairs, heap_size, key, pair, pair_source, pair_target, rules.seed)
                 heap_size += 1
@@ -204,7 +218,8 @@ def play(game, seed_source, seed_target, earlier_source, earlier_target, corresp
         for o in range(correspondence.shape[0]):
             for p in range(correspondence.shape[1]):
                 correspondence[o, p] = _correspondence(statistics, o, p, rules.smoothing)
-    return found_source[:num_found], found_target[:num_found], confidences, correspondence
+    links = (found_source[:num_found], found_target[:num_found], found_keys[:num_found], confidences)
+    return links, correspondence, (pair_source[:num_pairs], pair_target[:num_pairs])
 
 
 @numba.njit(cache=True)
@@ -237,7 +252,16 @@ def _base(game, s, t):  # type: ignore[no-untyped-def]
     """The part of the key that no match changes, for a pair that is not among the candidates."""
     source, target = game.source, game.target
     csls = 2 * _similarity(game.vectors, s, t) - source.means[s] - target.means[t]
-    return game.vectors.scale * csls
+    return game.vectors.scale * csls + _inner_product(game.vectors.extra_source[s], game.vectors.extra_target[t])
+
+
+# Terms may be taken in any order, which makes vector instructions of the loop; it is the same order every time.
+@numba.njit(cache=True, fastmath={"reassoc", "nsz", "contract"})
+def _inner_product(a, b):  # type: ignore[no-untyped-def]
+    total = np.float32(0.0)
+    for d in range(len(a)):
+        total += a[d] * b[d]
+    return total
 
 
 @numba.njit(cache=True)

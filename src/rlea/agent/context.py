@@ -1,0 +1,504 @@
+"""The agent that remembers: what it matched speaks for, and against, what it decides next.
+
+Training holds seeds out. The seeds are cut into parts; for each part the game is played from the others, and the policy
+learns from the pairs of the entities that were held out, in the states in which such a game leaves them. The given
+vectors were fitted to all seeds and would give them away, so these games look at the graphs alone; how much the given
+vectors count beside what is learned is chosen on validation links.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from rlea.agent.calibration import Calibration, log_odds, threshold_for
+from rlea.agent.learned_key import (
+    Examples,
+    KeySettings,
+    LearnedKey,
+    ReinforceSettings,
+    Trial,
+    reinforce,
+    supervise,
+)
+from rlea.agent.memory import Board, Floats
+from rlea.agent.passes import Decisions, PassSettings, Scene, given_csls, play_fixed, play_learned, see
+from rlea.agent.sight import Pairs, Sight, is_near
+from rlea.agent.spread import SpreadSettings
+from rlea.candidates import find_candidates
+from rlea.embeddings import Embeddings
+from rlea.errors import InputError
+from rlea.graph import GraphPair, Ids, Links, choose_pool
+from rlea.matching import Matching, Task
+from rlea.progress import Progress, silent
+
+FORMAT = "rlea context agent 1"
+KEPT_PAIRS = 20  # of an entity, best by best-first's key, that training looks at: the others are no rivals
+
+
+@dataclass(frozen=True)
+class ContextSettings:
+    """All settings of the agent."""
+
+    parts: int = 3  # of the seeds, each held out once
+    # Share of the held-out targets that are taken out of the game as well: their sources have no counterpart, and the
+    # agent learns what that looks like.
+    dangling: float = 0.1
+    candidates: int = 50  # by the given vectors, where the agent finds them itself
+    supervised: bool = True  # learn from the held-out links directly, before reinforcement
+    states: int = 2  # states of every game that are learned from: after the fixed passes, and after learned ones
+    episodes: int = 0  # of reinforcement; see docs/context.md for what they add
+    likenesses: tuple[float, ...] = (0.67, 0.0)  # weights of re-estimated vectors in the fixed key to choose from
+    given_weights: tuple[float, ...] = (3.0, 1.0, 0.0, 10.0, 30.0)  # of the given vectors' CSLS, to choose from
+    passes: PassSettings = field(default_factory=PassSettings)
+    key: KeySettings = field(default_factory=KeySettings)
+    reinforce: ReinforceSettings = field(default_factory=ReinforceSettings)
+
+    def __post_init__(self) -> None:
+        if self.parts < 2 or not 0 <= self.dangling < 1 or self.states < 1 or self.episodes < 0:
+            raise ValueError("needs two parts or more, a share below one, a state or more, episodes from 0")
+
+
+class ContextAgent:
+    """Decides pairs best first by a learned key, pass after pass.
+
+    >>> pair = rlea.read("D_W_15K_V1")                              # doctest: +SKIP
+    >>> vectors = rlea.embed_entities(pair, "vectors.safetensors")  # doctest: +SKIP
+    >>> agent = rlea.ContextAgent().fit(pair, vectors)              # doctest: +SKIP
+    >>> links = agent.match(pair, vectors, precision=0.95)          # doctest: +SKIP
+    """
+
+    def __init__(self, settings: ContextSettings | None = None, *, seed: int = 0) -> None:
+        if not 0 <= seed < 2**63:
+            raise InputError(f"the seed is {seed}", remedy="give a number from 0 to 2^63 - 1")
+        self.settings = settings or ContextSettings()
+        self.seed = seed
+        self.key: LearnedKey | None = None
+        self.calibration = Calibration()
+        self.likeness = self.settings.likenesses[0]
+        self.given_weight = self.settings.given_weights[0]
+        self.history: list[dict[str, Any]] = []
+        self.chosen_by = "default"  # or "validation links"
+
+    # ---- training ---------------------------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        pair: GraphPair,
+        embeddings: Embeddings | None = None,
+        seeds: Links | None = None,
+        valid: Links | None = None,
+        *,
+        progress: Progress = silent,
+        checkpoint: str | Path | None = None,
+        on_episode: Callable[[dict[str, Any]], None] | None = None,
+    ) -> ContextAgent:
+        """Learn from the seeds; with validation links choose how much the given vectors count.
+
+        Seeds and validation links are the pair's own unless others are given; its test links are not read. With
+        `checkpoint` a stopped run goes on after the last stage that it finished.
+        """
+        seeds = pair.train if seeds is None else seeds
+        valid = pair.valid if valid is None else valid
+        if len(seeds) < 2 * self.settings.parts:
+            raise InputError(
+                f"the agent is trained on seed links, some of them held out, and there are {len(seeds)}",
+                remedy="give more, or use --matcher best-first, which learns nothing",
+            )
+        board = Board.of(pair.source, pair.target)
+        self.history = []
+        games = self._games(board, pair, seeds, progress)
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(self.seed)
+            self.key = LearnedKey(self.settings.key)
+        self.calibration = Calibration()
+        self._learn(games, progress, _Stages(checkpoint, self._identity(pair, seeds)), on_episode)
+        self._calibrate(games, progress)
+        self.likeness, self.given_weight = self.settings.likenesses[0], self.settings.given_weights[0]
+        self.chosen_by = "default"
+        if embeddings is not None and len(valid):
+            self.choose(pair, embeddings, seeds, valid, progress=progress)
+        return self
+
+    def _games(self, board: Board, pair: GraphPair, seeds: Links, progress: Progress) -> list[_Game]:
+        """One game a part of the seeds, played through its fixed passes."""
+        random = np.random.default_rng([self.seed, 3])
+        part_of = random.permutation(len(seeds)) % self.settings.parts
+        games = []
+        for part in range(self.settings.parts):
+            held, rest = part_of == part, part_of != part
+            known = Links.of(seeds.source_ids[rest], seeds.target_ids[rest])
+            asked = Links.of(seeds.source_ids[held], seeds.target_ids[held])
+            hidden = random.random(len(asked)) < self.settings.dangling
+            source_ids, target_ids = others(pair, known)
+            target_ids = np.setdiff1d(target_ids, asked.target_ids[hidden])
+            scene = Scene(board, known, random.permutation(source_ids), random.permutation(target_ids), seed=self.seed)
+            games.append(_Game(scene, asked, hidden, play_fixed(scene, self.settings.passes)))
+            progress("agent: games", part + 1, self.settings.parts)
+        return games
+
+    def _learn(
+        self,
+        games: list[_Game],
+        progress: Progress,
+        stages: _Stages,
+        on_episode: Callable[[dict[str, Any]], None] | None,
+    ) -> None:
+        assert self.key is not None
+        settings, states = self.settings, self.settings.states
+        seen: list[Examples] = []
+        for state in range(states):
+            name = f"state {state}"
+            sights = [see(game.scene, settings.passes, game.decisions) for game in games]
+            seen += [game.examples(sight) for game, sight in zip(games, sights, strict=True)]
+            if state == 0:
+                self.key.measure(np.concatenate([part.features for part in seen]))
+            if not stages.load(name, self.key) and settings.supervised:
+                losses = supervise(self.key, Examples.join(seen), settings.key, settings.key.epochs)
+                self.history.append({"stage": name, "loss": losses[-1], "first_loss": losses[0]})
+                stages.save(name, self.key)
+            progress("agent: supervision", state + 1, states)
+            if state + 1 < states or settings.episodes:
+                for game in games:
+                    game.decisions = self._pass(game.scene, game.decisions, None)
+        if settings.episodes and not stages.load("reinforced", self.key):
+            trials = [game.trial(see(game.scene, settings.passes, game.decisions)) for game in games]
+
+            def report(row: dict[str, Any]) -> None:
+                self.history.append({"stage": "reinforcement", **row})
+                if on_episode is not None:
+                    on_episode(row)
+                done = len(self.history) - before
+                progress("agent: episodes", done, settings.episodes, f"aligned {row['aligned_undrawn']:.0f}")
+
+            before = len(self.history)
+            reinforce(self.key, trials, settings.reinforce, settings.episodes, self.seed, report)
+            stages.save("reinforced", self.key)
+
+    def _calibrate(self, games: list[_Game], progress: Progress) -> None:
+        """Confidences from the links that the held-out entities get in the end, right and wrong."""
+        rows, right = [], []
+        for number, game in enumerate(games):
+            decisions = play_fixed(game.scene, self.settings.passes)
+            for _ in range(self.settings.passes.learned):
+                decisions = self._pass(game.scene, decisions, None)
+            known, is_right = game.judge(decisions)
+            assert decisions.worth is not None
+            odds = log_odds(decisions.pairs, decisions.worth)
+            rows.append(odds[find(decisions)[known]])
+            right.append(is_right[known])
+            progress("agent: calibration", number + 1, len(games))
+        self.calibration = Calibration.fit(np.concatenate(rows), np.concatenate(right))
+
+    def choose(
+        self,
+        pair: GraphPair,
+        embeddings: Embeddings,
+        seeds: Links | None = None,
+        valid: Links | None = None,
+        *,
+        progress: Progress = silent,
+    ) -> ContextAgent:
+        """Fit the trained agent to (other) vectors: how much they count, by the most right validation links.
+
+        What is learned does not depend on the given vectors, so an agent trained once serves all vectors of a pair.
+        Confidences are fitted to the validation links, too: with other vectors the same worth means another chance.
+        """
+        seeds = pair.train if seeds is None else seeds
+        valid = pair.valid if valid is None else valid
+        if self.key is None:
+            raise InputError("the agent has not been trained", remedy="call fit or load first")
+        if not len(valid):
+            raise InputError(
+                "how much vectors count is chosen on validation links and there are none", remedy="give some"
+            )
+        board = Board.of(pair.source, pair.target)
+        source_ids, target_ids = (shuffled(ids, k) for k, ids in enumerate(others(pair, seeds)))
+        given = find_candidates(embeddings, source_ids, target_ids, self.settings.candidates)
+        scene = Scene(board, seeds, source_ids, target_ids, given, self.seed)
+        best, tried = -1, 0
+        likenesses, weights = self.settings.likenesses, self.settings.given_weights
+        total = len(weights) + len(likenesses) - 1
+        last: Decisions | None = None
+        for likeness in likenesses:
+            first = play_fixed(scene, replace(self.settings.passes, likeness=likeness))
+            csls = given_csls(scene, first.pairs)
+            # One after the other: all weights beside the first likeness, the other likenesses beside the best weight.
+            for weight in weights if likeness == likenesses[0] else (self.given_weight,):
+                decisions = first
+                for _ in range(self.settings.passes.learned):
+                    decisions = self._pass(scene, decisions, weight * csls)
+                score = num_right(decisions, valid)
+                self.history.append(
+                    {"stage": "choice", "likeness": likeness, "given_weight": weight, "valid_aligned": score}
+                )
+                if score > best:
+                    best, last, self.likeness, self.given_weight = score, decisions, likeness, weight
+                tried += 1
+                progress("agent: choice", tried, total, f"aligned {best} of {len(valid)}")
+        assert last is not None
+        self.calibration = calibrate_on(last, valid)
+        self.chosen_by = "validation links"
+        return self
+
+    # ---- decoding ---------------------------------------------------------------------------------------------------
+
+    def match(
+        self,
+        what: Task | GraphPair,
+        embeddings: Embeddings | None = None,
+        *,
+        pool: str = "auto",
+        precision: float | None = None,
+    ) -> Matching:
+        """One-to-one links with calibrated confidences; with `precision` only the surest, that share of them right.
+
+        Of a task, or of a pair with vectors: then the candidates are found here, over the entities of the test links or
+        all without a seed (see `choose_pool`).
+        """
+        decisions = self.decide(what, embeddings, pool=pool)[-1]
+        matching = Matching.of(decisions.source_ids, decisions.target_ids, decisions.confidences)
+        if precision is None:
+            return matching
+        kept = matching.confidences >= threshold_for(matching.confidences, precision)
+        return Matching.of(matching.source_ids[kept], matching.target_ids[kept], matching.confidences[kept])
+
+    def decide(
+        self, what: Task | GraphPair, embeddings: Embeddings | None = None, *, pool: str = "auto"
+    ) -> list[Decisions]:
+        """All passes: the last of the fixed ones, then the learned ones."""
+        if self.key is None:
+            raise InputError("the agent has not been trained", remedy="call fit or load first")
+        if isinstance(what, GraphPair):
+            if embeddings is None:
+                raise InputError("a pair is matched by its vectors and there are none", remedy="give embeddings")
+            _, source_ids, target_ids = choose_pool(what, pool)
+            candidates = find_candidates(embeddings, source_ids, target_ids, self.settings.candidates)
+            what = Task(what.source, what.target, what.train, candidates, self.seed)
+        given = what.candidates
+        if given.num_rows == 0 or given.num_columns == 0:
+            nobody, nothing = np.zeros(0, np.int32), np.zeros(0, np.float32)
+            return [Decisions(nobody, nobody, nothing, nothing, Pairs(nobody, nobody))]
+        board = Board.of(what.source, what.target)
+        scene = Scene(board, what.seeds, given.source_ids, given.target_ids, given, what.seed)
+        decisions = [play_fixed(scene, replace(self.settings.passes, likeness=self.likeness))]
+        more = self.given_weight * given_csls(scene, decisions[0].pairs)
+        for _ in range(self.settings.passes.learned):
+            decisions.append(self._pass(scene, decisions[-1], more))
+        return decisions
+
+    def _pass(self, scene: Scene, before: Decisions, more: Floats | None) -> Decisions:
+        """One learned pass; `more` is added to the worth of the pairs."""
+        key = self.key
+        assert key is not None
+
+        def value(sight: Sight, pairs: Pairs) -> Floats:
+            worth = key.worth(sight.features, sight.keys)
+            return worth if more is None else np.asarray(worth + more, np.float32)
+
+        def rate(sight: Sight, pairs: Pairs, worth: Floats) -> Floats:
+            return self.calibration.confidences(log_odds(pairs, worth))
+
+        return play_learned(scene, self.settings.passes, before, value, rate)
+
+    # ---- keeping ----------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | Path) -> None:
+        """Weights and settings as safetensors with JSON; no pickle."""
+        from safetensors.torch import save_file
+
+        from rlea.writers.atomic import atomic
+
+        if self.key is None:
+            raise InputError("the agent has not been trained", remedy="call fit before save")
+        about = {
+            "format": FORMAT,
+            "settings": asdict(self.settings),
+            "seed": self.seed,
+            "calibration": asdict(self.calibration),
+            "likeness": self.likeness,
+            "given_weight": self.given_weight,
+            "chosen_by": self.chosen_by,
+            "history": self.history,
+        }
+        weights = {name: tensor.contiguous() for name, tensor in self.key.state_dict().items()}
+        with atomic(path) as temporary:
+            save_file(weights, temporary, metadata={"rlea": json.dumps(about, sort_keys=True)})
+
+    @staticmethod
+    def load(path: str | Path) -> ContextAgent:
+        """An agent as it was saved."""
+        from safetensors import SafetensorError, safe_open
+
+        try:
+            with safe_open(path, framework="pt") as file:
+                about = json.loads((file.metadata() or {}).get("rlea", "{}"))
+                weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        except (OSError, SafetensorError, ValueError) as problem:
+            raise InputError(
+                "cannot be read as a trained agent", path=path, remedy="give a file of `rlea train`"
+            ) from problem
+        if about.get("format") != FORMAT:
+            raise InputError("is no trained agent of this version", path=path, remedy="train it again")
+        agent = ContextAgent(settings_of(about["settings"]), seed=about["seed"])
+        agent.key = LearnedKey(agent.settings.key)
+        agent.key.load_state_dict(weights)
+        agent.calibration = Calibration(**about["calibration"])
+        agent.likeness, agent.given_weight = about["likeness"], about["given_weight"]
+        agent.chosen_by, agent.history = about["chosen_by"], about["history"]
+        return agent
+
+    def _identity(self, pair: GraphPair, seeds: Links) -> dict[str, Any]:
+        digest = hashlib.sha256(seeds.source_ids.tobytes() + seeds.target_ids.tobytes()).hexdigest()
+        return {
+            "format": FORMAT,
+            "source": pair.source.fingerprint,
+            "target": pair.target.fingerprint,
+            "seeds": digest,
+            "seed": self.seed,
+            "settings": asdict(self.settings),
+        }
+
+
+class _Game:
+    """A scene with links held out of it, and where the game stands."""
+
+    def __init__(self, scene: Scene, asked: Links, hidden: NDArray[np.bool_], decisions: Decisions) -> None:
+        self.scene, self.asked, self.hidden, self.decisions = scene, asked, hidden, decisions
+        # Who is right for an asked entity: its counterpart, or -1 (nobody) where that was taken out; -2: not asked.
+        self.answers = np.full(scene.board.num_source, -2, np.int64)
+        self.answers[asked.source_ids] = np.where(hidden, -1, asked.target_ids)
+        self.answers_back = np.full(scene.board.num_target, -2, np.int64)
+        self.answers_back[asked.target_ids] = asked.source_ids
+
+    def examples(self, sight: Sight) -> Examples:
+        """The pairs of all asked entities of either side, the best of each by key, in groups."""
+        pairs = self.decisions.pairs
+        is_right = self.answers[pairs.source_ids] == pairs.target_ids
+        places, sizes, truths = [], [], []
+        for own, answers in ((pairs.source_ids, self.answers), (pairs.target_ids, self.answers_back)):
+            mine = np.flatnonzero(answers[own] > -2)
+            order = mine[np.lexsort((-sight.keys[mine], own[mine]))]
+            ids, first, counts = np.unique(own[order], return_index=True, return_counts=True)
+            rank = np.arange(len(order)) - np.repeat(first, counts)
+            kept = order[(rank < KEPT_PAIRS) | is_right[order]]
+            _, counts = np.unique(own[kept], return_counts=True)
+            true_of = np.full(len(ids), -1, np.int64)
+            true_places = kept[is_right[kept]]
+            true_of[np.searchsorted(ids, own[true_places])] = true_places
+            places.append(kept)
+            sizes.append(counts)
+            truths.append(true_of)
+        every = np.concatenate(places)
+        used, inverse = np.unique(every, return_inverse=True)
+        truth = np.concatenate(truths)
+        starts = np.concatenate([[0], np.cumsum(np.concatenate(sizes))]).astype(np.int64)
+        new_truth = np.where(truth < 0, -1, np.searchsorted(used, np.maximum(truth, 0)))
+        return Examples(sight.features[used], sight.keys[used], inverse.astype(np.int64), starts, new_truth)
+
+    def trial(self, sight: Sight) -> Trial:
+        """All pairs that could be matched, with rewards where an end was asked."""
+        pairs = self.decisions.pairs
+        near = is_near(pairs, sight.keys, KEPT_PAIRS)
+        source, target = pairs.source_ids[near], pairs.target_ids[near]
+        asked = (self.answers[source] > -2) | (self.answers_back[target] > -2)
+        rewards = np.where(asked, np.where(self.answers[source] == target, 1.0, -1.0), 0.0).astype(np.float32)
+        return Trial(sight.features[near], sight.keys[near], source, target, rewards)
+
+    def judge(self, decisions: Decisions) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+        """Links of asked entities (their places), and for all links whether they are right."""
+        source, target = decisions.source_ids, decisions.target_ids
+        asked = (self.answers[source] > -2) | (self.answers_back[target] > -2)
+        return np.flatnonzero(asked), self.answers[source] == target
+
+
+class _Stages:
+    """Weights after every finished stage of a training, in a file; nothing without one."""
+
+    def __init__(self, path: str | Path | None, run: dict[str, Any]) -> None:
+        self.path = None if path is None else Path(path)
+        self.run = json.loads(json.dumps(run))
+        self.done: dict[str, Any] = {}
+        if self.path is not None and self.path.exists():
+            from rlea.embed.checkpoint import load_checkpoint
+
+            arrays, _ = load_checkpoint(self.path, self.run)
+            for name, array in arrays.items():
+                stage, part = name.split("|")
+                self.done.setdefault(stage, {})[part] = torch.from_numpy(np.array(array))
+
+    def load(self, stage: str, key: LearnedKey) -> bool:
+        """Put the weights as they were after a stage; whether it was finished before."""
+        if stage not in self.done:
+            return False
+        key.load_state_dict(self.done[stage])
+        return True
+
+    def save(self, stage: str, key: LearnedKey) -> None:
+        self.done[stage] = {name: tensor.clone() for name, tensor in key.state_dict().items()}
+        if self.path is not None:
+            from rlea.embed.checkpoint import save_checkpoint
+
+            arrays = {f"{s}|{name}": value.numpy() for s, part in self.done.items() for name, value in part.items()}
+            save_checkpoint(self.path, arrays, {"run": self.run})
+
+
+def others(pair: GraphPair, seeds: Links) -> tuple[Ids, Ids]:
+    """All entities of both graphs without a seed, in the order of their ids."""
+    return (
+        np.setdiff1d(np.arange(pair.source.num_entities, dtype=np.int32), seeds.source_ids),
+        np.setdiff1d(np.arange(pair.target.num_entities, dtype=np.int32), seeds.target_ids),
+    )
+
+
+def shuffled(ids: Ids, number: int) -> Ids:
+    """Ids in a random order, so that no order of links can be read from positions."""
+    return np.random.default_rng([number, 9]).permutation(ids)
+
+
+def calibrate_on(decisions: Decisions, links: Links) -> Calibration:
+    """Confidences from the links of a pass whose source or target is in `links`."""
+    answers = dict(zip(links.source_ids.tolist(), links.target_ids.tolist(), strict=True))
+    known = np.isin(decisions.source_ids, links.source_ids) | np.isin(decisions.target_ids, links.target_ids)
+    pairs = zip(decisions.source_ids[known].tolist(), decisions.target_ids[known].tolist(), strict=True)
+    right = np.array([answers.get(s) == t for s, t in pairs], np.bool_)
+    assert decisions.worth is not None
+    return Calibration.fit(log_odds(decisions.pairs, decisions.worth)[find(decisions)[known]], right)
+
+
+def num_right(decisions: Decisions, links: Links) -> int:
+    """How many of the links were found."""
+    found = dict(zip(decisions.source_ids.tolist(), decisions.target_ids.tolist(), strict=True))
+    return sum(found.get(s) == t for s, t in zip(links.source_ids.tolist(), links.target_ids.tolist(), strict=True))
+
+
+def find(decisions: Decisions) -> NDArray[np.int64]:
+    """The places of the links among all pairs."""
+    from rlea.agent.passes import find_pairs
+
+    return find_pairs(decisions.pairs, decisions.source_ids, decisions.target_ids)
+
+
+def settings_of(values: dict[str, Any]) -> ContextSettings:
+    """Settings from their JSON form."""
+    values = dict(values)
+    passes = dict(values.pop("passes"))
+    passes["spread"] = SpreadSettings(**passes["spread"])
+    key = dict(values.pop("key"))
+    key["without"] = tuple(key["without"])
+    for name in ("likenesses", "given_weights"):
+        values[name] = tuple(values[name])
+    return ContextSettings(
+        passes=PassSettings(**passes),
+        key=KeySettings(**key),
+        reinforce=ReinforceSettings(**values.pop("reinforce")),
+        **values,
+    )

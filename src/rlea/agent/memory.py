@@ -1,0 +1,158 @@
+"""What was decided so far: seeds for certain, matches as far as they are trusted, what both say of relations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from rlea.graph import Ids, KnowledgeGraph, Links
+from rlea.neighbourhood import Neighbourhood
+
+Floats = NDArray[np.float32]
+
+MAX_RELATIONS = 4000  # a side; the table of correspondences then has at most 64 M cells, 256 MB
+SMOOTHING = 1.0  # pseudo-count against relations seen only once or twice
+
+
+@dataclass(frozen=True, eq=False)
+class Board:
+    """Two graphs seen from their entities: where the game is played. Made once for a pair of graphs."""
+
+    source: Neighbourhood
+    target: Neighbourhood
+
+    @staticmethod
+    def of(source: KnowledgeGraph, target: KnowledgeGraph) -> Board:
+        return Board(Neighbourhood.of(source, MAX_RELATIONS), Neighbourhood.of(target, MAX_RELATIONS))
+
+    @property
+    def num_source(self) -> int:
+        return len(self.source.starts) - 1
+
+    @property
+    def num_target(self) -> int:
+        return len(self.target.starts) - 1
+
+
+@dataclass(frozen=True, eq=False)
+class Memory:
+    """Who is matched with whom. Seeds come first and weigh 1; matches weigh what they are trusted."""
+
+    board: Board
+    source_ids: Ids  # (num_links,)
+    target_ids: Ids  # (num_links,)
+    weights: Floats  # (num_links,) in [0, 1]
+    num_seeds: int
+
+    @staticmethod
+    def of(board: Board, seeds: Links, source_ids: Any = (), target_ids: Any = (), weights: Any = ()) -> Memory:
+        """Seeds and matches; a match of an entity that a seed has already is left out."""
+        source, target = np.asarray(source_ids, np.int32), np.asarray(target_ids, np.int32)
+        free = ~(np.isin(source, seeds.source_ids) | np.isin(target, seeds.target_ids))
+        trusted = np.concatenate([np.ones(len(seeds), np.float32), np.asarray(weights, np.float32)[free]])
+        return Memory(
+            board,
+            np.concatenate([seeds.source_ids, source[free]]),
+            np.concatenate([seeds.target_ids, target[free]]),
+            trusted,
+            len(seeds),
+        )
+
+    @cached_property
+    def counterparts(self) -> Ids:
+        """The target of every source entity, or -1."""
+        result = np.full(self.board.num_source, -1, np.int32)
+        result[self.source_ids] = self.target_ids
+        return result
+
+    @cached_property
+    def counterparts_back(self) -> Ids:
+        """The source of every target entity, or -1."""
+        result = np.full(self.board.num_target, -1, np.int32)
+        result[self.target_ids] = self.source_ids
+        return result
+
+    @cached_property
+    def trust(self) -> Floats:
+        """The weight of every source entity's link, 0 without one."""
+        result = np.zeros(self.board.num_source, np.float32)
+        result[self.source_ids] = self.weights
+        return result
+
+    @cached_property
+    def correspondence(self) -> Floats:
+        """How far oriented relations o and p say the same: (source relations, target relations), in [0, 1].
+
+        Edges between linked entities that both graphs have, o in one and p in the other, over the geometric mean of the
+        edges that each has; every edge weighs the trust in both its ends.
+        """
+        source, target = self.board.source, self.board.target
+        return np.asarray(
+            _correspondence(
+                source.starts,
+                source.relation_ids,
+                source.neighbour_ids,
+                target.starts,
+                target.relation_ids,
+                target.neighbour_ids,
+                self.counterparts,
+                self.counterparts_back,
+                self.trust,
+                len(source.functionality),
+                len(target.functionality),
+                np.float32(SMOOTHING),
+            )
+        )
+
+
+def opposite(oriented: Ids, num_oriented: int) -> Ids:
+    """The other orientation of relations: seen from the tail where it was the head."""
+    half = num_oriented // 2
+    return np.where(oriented >= half, oriented - half, oriented + half).astype(np.int32)
+
+
+@numba.njit(cache=True)
+def _correspondence(  # type: ignore[no-untyped-def]
+    s_starts,
+    s_relations,
+    s_neighbours,
+    t_starts,
+    t_relations,
+    t_neighbours,
+    there,
+    back,
+    trust,
+    num_s,
+    num_t,
+    smoothing,
+):
+    counts = np.zeros((num_s, num_t), np.float32)
+    s_totals, t_totals = np.zeros(num_s, np.float64), np.zeros(num_t, np.float64)
+    for s in range(len(there)):
+        t = there[s]
+        if t < 0:
+            continue
+        for i in range(s_starts[s], s_starts[s + 1]):
+            n = s_neighbours[i]
+            m = there[n]
+            if m < 0:
+                continue
+            weight = trust[s] * trust[n]
+            s_totals[s_relations[i]] += weight
+            for j in range(t_starts[t], t_starts[t + 1]):
+                if t_neighbours[j] == m:
+                    counts[s_relations[i], t_relations[j]] += weight
+        for j in range(t_starts[t], t_starts[t + 1]):
+            n = back[t_neighbours[j]]
+            if n >= 0:
+                t_totals[t_relations[j]] += trust[s] * trust[n]
+    for o in range(num_s):
+        for p in range(num_t):
+            if counts[o, p] > 0:
+                counts[o, p] /= np.float32(np.sqrt(s_totals[o] * t_totals[p])) + smoothing
+    return counts

@@ -1,0 +1,264 @@
+"""Passes of the context agent over a task: each one plays the game from the seeds, remembering the pass before.
+
+Every pass orders all pairs by what they are worth now, matches the best, lets the match speak for its neighbours'
+pairs, and so on (`rlea.matchers.evidence_game`). The first passes take best-first's key, over the given vectors and
+over those re-estimated from the links (`rlea.agent.spread`). The passes after them take the key that the policy has
+learned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlea.agent.memory import Board, Floats, Memory
+from rlea.agent.sight import Pairs, Sight, discount_hubs, is_near, look, mean_of_best
+from rlea.agent.spread import SpreadSettings, inner_products, spread
+from rlea.candidates import Candidates, find_candidates, prepare
+from rlea.embeddings import Embeddings
+from rlea.graph import Ids, Links
+from rlea.matchers.best_first import compiled_vectors, scale_of
+from rlea.matchers.evidence_game import Game, Rules, Side, Vectors, play, sort_rows
+
+
+@dataclass(frozen=True)
+class PassSettings:
+    """Rules of the game; those that best-first has too are explained and measured there."""
+
+    fixed: int = 2  # passes with best-first's key; a third adds nothing
+    learned: int = 2  # passes with the policy's key
+    candidates: int = 25  # best by re-estimated vectors, both ways; matches bring the others
+    # Above so many pairs of entities the re-estimated vectors are not searched: the given candidates and those that
+    # matches create must do.
+    most_searched: int = 2_000_000_000
+    likeness: float = 0.67  # weight of the re-estimated vectors beside the given ones in the fixed key
+    evidence_weight: float = 3.0
+    creation: float = 0.03
+    floor: float = 0.005
+    kept_weight: float = 0.5  # of the matches of the pass before, in the fixed passes
+    temperature: float = 0.12  # of confidence in a fixed pass
+    nobody: float = 0.3
+    rivals: int = 20  # best of every entity by worth that a learned pass plays with; the others never come to the fore
+    # How far the root of evidence that came or went since the pass before moves a learned key.
+    moves: float = 24.0
+    spread: SpreadSettings = field(default_factory=SpreadSettings)
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """What a pass is played on: two graphs, the seeds, who is still to be matched. Gold links have no place in it."""
+
+    board: Board
+    seeds: Links
+    source_ids: Ids
+    target_ids: Ids
+    given: Candidates | None = None  # by the given vectors; None where these may not be looked at
+    seed: int = 0
+
+    @cached_property
+    def given_bases(self) -> tuple[Floats, Floats, float]:
+        """Means of the ten best of every source and target entity by the given vectors, and the scale of their CSLS."""
+        assert self.given is not None
+        rows, columns = self.given.csls_means()
+        pairs = self.given.pairs
+        scale = scale_of(self.given, 2 * pairs.scores - rows[pairs.rows] - columns[pairs.columns])
+        source, target = np.zeros(self.board.num_source, np.float32), np.zeros(self.board.num_target, np.float32)
+        source[self.given.source_ids], target[self.given.target_ids] = rows, columns
+        return source, target, scale
+
+
+@dataclass(frozen=True, eq=False)
+class Decisions:
+    """One pass: links in the order in which they were matched, all pairs that came into the game, and what was seen."""
+
+    source_ids: Ids
+    target_ids: Ids
+    keys: Floats  # of the links, when they were matched
+    confidences: Floats
+    pairs: Pairs
+    sight: Sight | None = None  # what the policy saw of `pairs`, in a learned pass
+    worth: Floats | None = None  # keys of `pairs` before the first decision, in a learned pass
+
+
+def play_fixed(scene: Scene, settings: PassSettings) -> Decisions:
+    """The passes with best-first's key."""
+    decisions: Decisions | None = None
+    for _ in range(settings.fixed):
+        decisions = _fixed_pass(scene, settings, decisions)
+    assert decisions is not None
+    return decisions
+
+
+def memory_of(scene: Scene, decisions: Decisions | None) -> Memory:
+    """The seeds, and the links of a pass as far as it is sure of them."""
+    if decisions is None:
+        return Memory.of(scene.board, scene.seeds)
+    return Memory.of(scene.board, scene.seeds, decisions.source_ids, decisions.target_ids, decisions.confidences)
+
+
+def see(scene: Scene, settings: PassSettings, decisions: Decisions) -> Sight:
+    """What the policy sees of the pairs of a pass, after it."""
+    memory = memory_of(scene, decisions)
+    vectors = spread(memory, settings.spread, scene.seed)
+    return look(decisions.pairs, memory, vectors, evidence_weight=settings.evidence_weight)
+
+
+def play_learned(
+    scene: Scene,
+    settings: PassSettings,
+    before: Decisions,
+    value: Callable[[Sight, Pairs], Floats],
+    rate: Callable[[Sight, Pairs, Floats], Floats],
+    least: float = -np.inf,
+) -> Decisions:
+    """One pass with the policy's key: `value` says what every pair is worth, `rate` how sure a match of it would be.
+
+    Both are functions of what is seen of the pairs and do not change within the pass, so all pairs are valued in bulk.
+    The pairs are those of the pass before, which has brought in what matches create. `least`: no match below that key.
+    """
+    sight = see(scene, settings, before)
+    worth = value(sight, before.pairs)
+    near = is_near(before.pairs, worth, settings.rivals)
+    game = _game(scene, Pairs(before.pairs.source_ids[near], before.pairs.target_ids[near]), worth[near], None)
+    rules = _rules(settings, scene.seed, anchored=True, least=least)
+    known = (scene.seeds.source_ids, scene.seeds.target_ids, before.source_ids, before.target_ids)
+    memory = memory_of(scene, before)
+    (source_ids, target_ids, keys, _), _, _ = play(game, *known, memory.correspondence.copy(), True, rules)
+    rated = rate(sight, before.pairs, worth)
+    confidences = rated[find_pairs(before.pairs, source_ids, target_ids)]
+    return Decisions(source_ids, target_ids, keys, confidences, before.pairs, sight, worth)
+
+
+def given_csls(scene: Scene, pairs: Pairs) -> Floats:
+    """CSLS of any pairs by the given vectors, on the scale of cosines; 0 where there are none."""
+    if scene.given is None:
+        return np.zeros(len(pairs), np.float32)
+    given = scene.given
+    rows, columns = np.full(scene.board.num_source, -1, np.int64), np.full(scene.board.num_target, -1, np.int64)
+    rows[given.source_ids], columns[given.target_ids] = np.arange(given.num_rows), np.arange(given.num_columns)
+    pair_rows, pair_columns = rows[pairs.source_ids], columns[pairs.target_ids]
+    known = pair_rows * given.num_columns + pair_columns
+    own = given.pairs.rows.astype(np.int64) * given.num_columns + given.pairs.columns
+    order = np.argsort(own)
+    place = np.minimum(np.searchsorted(own, known, sorter=order), max(len(own) - 1, 0))
+    scores = np.zeros(len(pairs), np.float32)
+    is_candidate = own[order[place]] == known if len(own) else np.zeros(len(pairs), np.bool_)
+    scores[is_candidate] = given.pairs.scores[order[place[is_candidate]]]
+    others = np.flatnonzero(~is_candidate)
+    if given.embeddings.is_sparse or given.embeddings.measure == "manhattan":
+        scores[others] = given.score_pairs(pair_rows[others], pair_columns[others])
+    else:
+        source, target = given.embeddings.source, given.embeddings.target
+        units = prepare(source, given.embeddings), prepare(target, given.embeddings)
+        scores[others] = inner_products(units[0], units[1], pairs.source_ids[others], pairs.target_ids[others])
+    source_means, target_means, scale = scene.given_bases
+    csls = 2 * scores - source_means[pairs.source_ids] - target_means[pairs.target_ids]
+    return np.asarray(np.float32(scale) * csls, np.float32)
+
+
+def find_pairs(pairs: Pairs, source_ids: Ids, target_ids: Ids) -> NDArray[np.int64]:
+    """The places of given pairs among `pairs`, which has them all."""
+    width = np.int64(max(pairs.target_ids.max(initial=0), np.max(target_ids, initial=0))) + 1
+    keys = pairs.source_ids.astype(np.int64) * width + pairs.target_ids
+    return np.asarray(np.searchsorted(keys, np.asarray(source_ids, np.int64) * width + target_ids), np.int64)
+
+
+def _fixed_pass(scene: Scene, settings: PassSettings, before: Decisions | None) -> Decisions:
+    memory = memory_of(scene, before)
+    vectors = spread(memory, settings.spread, scene.seed)
+    parts = [] if scene.given is None else [_pairs_of(scene.given)]
+    if before is not None:
+        parts.append((before.pairs.source_ids, before.pairs.target_ids))
+    # With given candidates the first pass makes do without a search: there is a better one to come.
+    is_searched = len(scene.source_ids) * len(scene.target_ids) <= settings.most_searched
+    if is_searched and (before is not None or scene.given is None):
+        # Every other column estimates the inner product well enough to propose pairs, in half the time.
+        found = Embeddings(vectors[0][:, ::2], vectors[1][:, ::2], measure="inner")
+        parts.append(_pairs_of(find_candidates(found, scene.source_ids, scene.target_ids, settings.candidates)))
+    nothing = np.zeros(0, np.int32)
+    pairs = Pairs.of(
+        np.concatenate([nothing, *(part[0] for part in parts)]), np.concatenate([nothing, *(part[1] for part in parts)])
+    )
+    likeness = inner_products(*vectors, pairs.source_ids, pairs.target_ids)
+    share = 1.0 if scene.given is None else settings.likeness
+    bases = share * discount_hubs(pairs, likeness) + (1 - share) * given_csls(scene, pairs)
+    extra = _extra_columns(pairs, likeness, vectors, share)
+    game = _game(scene, pairs, bases.astype(np.float32), extra, 1 - share)
+    rules = _rules(settings, scene.seed)
+    earlier = (nothing, nothing) if before is None else (before.source_ids, before.target_ids)
+    known = (scene.seeds.source_ids, scene.seeds.target_ids, *earlier)
+    like = np.zeros_like(memory.correspondence) if before is None else memory.correspondence.copy()
+    links, _, grown = play(game, *known, like, before is not None, rules)
+    source_ids, target_ids, keys, confidences = links
+    return Decisions(source_ids, target_ids, keys, confidences, Pairs.of(*grown))
+
+
+def _pairs_of(candidates: Candidates) -> tuple[Ids, Ids]:
+    pairs = candidates.pairs
+    return candidates.source_ids[pairs.rows], candidates.target_ids[pairs.columns]
+
+
+def _extra_columns(
+    pairs: Pairs, likeness: Floats, vectors: tuple[Floats, Floats], share: float
+) -> tuple[Floats, Floats]:
+    """Rows of which the inner product is the weighed CSLS of the re-estimated vectors, for pairs not yet known."""
+    parts = []
+    for which, ids in enumerate((pairs.source_ids, pairs.target_ids)):
+        rows = vectors[which]
+        means = np.zeros(len(rows), np.float32)
+        best = mean_of_best(ids, likeness)
+        means[: len(best)] = best
+        ones = np.ones(len(rows), np.float32)
+        ends = (-share * means, ones) if which == 0 else (ones, -share * means)
+        parts.append(np.column_stack([np.sqrt(2 * share) * rows, *ends]).astype(np.float32))
+    return parts[0], parts[1]
+
+
+def _game(
+    scene: Scene, pairs: Pairs, bases: Floats, extra: tuple[Floats, Floats] | None, given_share: float = 0.0
+) -> Any:
+    """The pairs for compiled code. Without `extra`, no pair that is not among them can come into the game."""
+    sides = []
+    means: tuple[Floats, Floats] = (
+        np.zeros(scene.board.num_source, np.float32),
+        np.zeros(scene.board.num_target, np.float32),
+    )
+    none = np.zeros((scene.board.num_source, 0), np.float32), np.zeros((scene.board.num_target, 0), np.float32)
+    no_rows = (np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32))
+    vectors = Vectors(0, np.float32(1.0), *none, *no_rows, *no_rows, *(extra or none))
+    if scene.given is not None and extra is not None and given_share > 0:
+        *means_found, scale = scene.given_bases
+        means = (means_found[0], means_found[1])
+        vectors = compiled_vectors(scene.given, scale * given_share)
+        vectors = vectors._replace(extra_source=extra[0], extra_target=extra[1])
+    for around, ids, own in (
+        (scene.board.source, scene.source_ids, means[0]),
+        (scene.board.target, scene.target_ids, means[1]),
+    ):
+        is_open = np.zeros(len(around.starts) - 1, np.bool_)
+        is_open[ids] = True
+        sides.append(Side(around.starts, around.relation_ids, around.neighbour_ids, around.functionality, own, is_open))
+    starts = np.searchsorted(pairs.source_ids, np.arange(scene.board.num_source + 1)).astype(np.int64)
+    pair_source, pair_target, bases = pairs.source_ids.copy(), pairs.target_ids.copy(), bases.copy()
+    sort_rows(starts, pair_source, pair_target, bases, np.uint64(scene.seed))
+    return Game(sides[0], sides[1], vectors, pair_source, pair_target, bases, starts[:-1].copy(), starts[1:].copy())
+
+
+def _rules(settings: PassSettings, seed: int, *, anchored: bool = False, least: float = -np.inf) -> Any:
+    return Rules(
+        np.float32(settings.moves if anchored else settings.evidence_weight),
+        np.float32(np.inf if anchored else settings.creation),
+        np.float32(settings.floor),
+        np.float32(1.0),
+        np.float32(1.0 if anchored else settings.kept_weight),
+        np.float32(settings.temperature),
+        np.float32(settings.nobody),
+        np.uint64(seed),
+        anchored,
+        np.float32(least),
+    )
