@@ -182,6 +182,30 @@ def embeddings_table() -> str:
     return "\n".join(lines)
 
 
+DECIDERS = ("nearest", "csls", "rinf", "sinkhorn", "hungarian", "stable", "seq", "best-first", "paper", "rlea")
+
+
+def deciders_table() -> str:
+    """Hits@1 of every decider over every model's vectors, a table a pair, the best of a row in bold."""
+    with (ROOT / "results" / "deciders.csv").open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["fold"] == "1" and row["pool"] == "test"]
+    hits = {(row["pair"], row["model"], row["decider"]): share(float(row["hits@1"])) for row in rows}
+    tables = ["Hits@1 on OpenEA 15K V1 (fold 1, pool of test targets), rows by the model of the vectors:"]
+    for pair in PAIRS:
+        deciders = [name for name in DECIDERS if any(key[0] == pair and key[2] == name for key in hits)]
+        lines = [f"| {pair.replace('_', '-')} | " + " | ".join(deciders) + " |", "|---|" + "---|" * len(deciders)]
+        for model, title in MODELS.items():
+            cells = [hits.get((pair, model, name), "-") for name in deciders]
+            found = [cell for cell in cells if cell != "-"]
+            best = max(found, key=float, default="")
+            shown = [f"**{cell}**" if cell == best else cell for cell in cells]
+            if found:
+                lines.append(f"| {title} | " + " | ".join(shown) + " |")
+        if deciders:
+            tables.append("\n".join(lines))
+    return "\n\n".join(tables)
+
+
 def filled(text: str, tables: dict) -> str:
     for name, table in tables.items():
         pattern = rf"(<!-- {name}:begin -->\n).*?(<!-- {name}:end -->)"
@@ -202,6 +226,8 @@ def main() -> None:
             "differences": differences_table,
         },
     }
+    if (ROOT / "results" / "deciders.csv").exists():
+        pages[ROOT / "docs" / "context.md"] = {"deciders": deciders_table}
     changed = False
     for path, tables in pages.items():
         old = path.read_text(encoding="utf-8")

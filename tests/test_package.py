@@ -21,12 +21,14 @@ LAYERS = [
     ["candidates", "neighbourhood"],
     ["matching"],
     ["metrics", "ranks", "embed", "readers", "writers", "demo"],
-    ["agent"],
     ["matchers"],
+    ["agent"],
     ["synthetic"],
+    ["joint"],
     ["report"],
     ["pipeline"],
-    ["commands", "screen"],
+    ["explain"],
+    ["commands", "explain", "screen"],
     ["cli"],
 ]
 

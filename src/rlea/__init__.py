@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rlea.agent.agent import Agent
+    from rlea.agent.context import ContextAgent
     from rlea.candidates import Candidates, find_candidates
     from rlea.embeddings import Embeddings
     from rlea.errors import InputError
@@ -25,6 +26,7 @@ _HOME = {
     "Agent": "agent.agent",
     "AlignSettings": "pipeline",
     "Candidates": "candidates",
+    "ContextAgent": "agent.context",
     "Embeddings": "embeddings",
     "GraphPair": "graph",
     "InputError": "errors",
@@ -47,6 +49,7 @@ __all__ = [
     "Agent",
     "AlignSettings",
     "Candidates",
+    "ContextAgent",
     "Embeddings",
     "GraphPair",
     "InputError",

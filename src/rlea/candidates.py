@@ -87,6 +87,14 @@ class Candidates:
         _fill_pairs(self.forward_columns, self.forward_scores, extra, self.backward_scores, starts, columns, scores)
         return Pairs(rows, columns, scores, starts)
 
+    def best(self, k: int) -> Candidates:
+        """The k best of them, each way."""
+        if k >= max(self.forward_columns.shape[1], self.backward_rows.shape[1]):
+            return self
+        forward = self.forward_columns[:, :k].copy(), self.forward_scores[:, :k].copy()
+        backward = self.backward_rows[:, :k].copy(), self.backward_scores[:, :k].copy()
+        return Candidates(self.source_ids, self.target_ids, *forward, *backward, self.embeddings)
+
     def csls_means(self, k: int = 10) -> tuple[Floats, Floats]:
         """Mean score of the k best partners of every row and of every column; absent ones count as 0."""
         return _means(self.forward_scores, k), _means(self.backward_scores, k)

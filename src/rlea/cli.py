@@ -14,6 +14,7 @@ from rlea.screen import (
     bench_table,
     describe,
     err,
+    explanation_view,
     fact_table,
     link_table,
     out,
@@ -54,7 +55,9 @@ Pool = Annotated[
     ),
 ]
 Device = Annotated[str, typer.Option(help="For training, and for the agent: auto, cpu or cuda.")]
-Preset = Annotated[str, typer.Option(help="Of the agent: paper, released, paper-no-estimator, paper-random.")]
+Preset = Annotated[
+    str, typer.Option(help="Of the agent: context, or paper, released, paper-no-estimator, paper-random.")
+]
 Output = Annotated[Path | None, typer.Option(help="Folder for links in all formats, report.html and run.json.")]
 
 
@@ -103,8 +106,14 @@ def align(
     matcher: Annotated[str, typer.Option(help="How pairs are decided; `rlea matchers` lists them.")] = "best-first",
     candidates: Candidates = 50,
     pool: Pool = "auto",
-    preset: Preset = "paper",
+    preset: Preset = "context",
     agent: Annotated[str, typer.Option(help="A trained agent (`rlea train`) for --matcher rlea.")] = "",
+    precision: Annotated[
+        float, typer.Option(help="Keep only the surest links: this share of them should be right, such as 0.95.")
+    ] = 0.0,
+    joint: Annotated[
+        int, typer.Option(help="Rounds in which the agent's sure links train the vectors anew (--matcher rlea).")
+    ] = 0,
     fold: Fold = None,
     seed: Seed = 0,
     device: Device = "auto",
@@ -124,7 +133,7 @@ def align(
     from rlea.embed.checkpoint import remove_checkpoint
 
     with progress_bars(quiet or json_) as report:
-        settings = pipeline.AlignSettings(embedding, matcher, candidates, pool, seed, preset, agent)
+        settings = pipeline.AlignSettings(embedding, matcher, candidates, pool, seed, preset, agent, precision, joint)
         pipeline.check_settings(settings, output=None if output is None else output / "links.tsv", device=device)
         clock = pipeline.Clock()
         with clock("read"):
@@ -134,7 +143,8 @@ def align(
         result.seconds.update({"read": clock.seconds["read"]})
         written = [] if output is None else pipeline.write(output, result)
         if checkpoint is not None:
-            for path in (checkpoint, checkpoint.with_name(pipeline.AGENT_CHECKPOINT)):
+            rounds = (pipeline.joint_checkpoint(checkpoint, number) for number in range(joint + 1))
+            for path in (*rounds, checkpoint.with_name(pipeline.AGENT_CHECKPOINT)):
                 remove_checkpoint(path)
     if json_:
         print_json(result.summary())
@@ -229,7 +239,7 @@ def embed(
 def train(
     pair_folder: Annotated[Path, typer.Argument(metavar="PAIR", help="A benchmark or pair folder with seeds.")],
     embedding: Embedding = "aligne",
-    preset: Preset = "paper",
+    preset: Preset = "context",
     episodes: Annotated[int | None, typer.Option(help="In place of the preset's number.")] = None,
     output: Annotated[Path, typer.Option(help="A .safetensors file.")] = Path("agent.safetensors"),
     tensorboard: Annotated[
@@ -377,6 +387,28 @@ def synthesize(
         print_json(summary)
         return
     out.print("Written: " + escape(str(output)))
+
+
+@app.command("explain", rich_help_panel=ALIGN)
+def explain_run(
+    run: Annotated[Path, typer.Argument(help="A folder that `rlea align --output` wrote.")],
+    source: Annotated[str, typer.Argument(help="An entity of the first graph: its identifier, or a name of its own.")],
+    target: Annotated[str | None, typer.Argument(help="One of the second graph, matched with it or not.")] = None,
+    json_: Json = False,
+) -> None:
+    """Say why an entity has the link that it has, or why a pair was not matched.
+
+    Example:  rlea explain out Berlin
+    """
+    from dataclasses import asdict
+
+    from rlea.explain import explain
+
+    answer = explain(run, source, target)
+    if json_:
+        print_json(asdict(answer))
+        return
+    out.print(explanation_view(answer))
 
 
 @app.callback(invoke_without_command=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,8 +20,9 @@ from rlea.readers import read_graph, read_pair
 
 if TYPE_CHECKING:
     from rlea.agent.agent import Agent
+    from rlea.agent.context import ContextAgent
 
-CURVES = ("aligned", "length", "reward", "accepted", "valid_aligned")
+CURVES = ("aligned", "length", "reward", "accepted", "valid_aligned", "loss")
 
 
 def bench_summary(results: Sequence[Result]) -> dict[str, Any]:
@@ -122,21 +122,17 @@ def train_to_file(
 
     `tensorboard` is a folder for TensorBoard; the curves go into a run of it that has the name of the output.
     """
-    from rlea.agent.agent import Agent
-    from rlea.agent.presets import PRESETS
+    from rlea.agent.agents import CONTEXT, PRESET_NAMES, describe_agent, make_agent
     from rlea.embed.checkpoint import remove_checkpoint
     from rlea.record import as_json, describe_run
     from rlea.writers.atomic import atomic, check_writable
 
-    if preset not in PRESETS:
-        raise InputError(f"unknown preset {preset!r}", remedy=suggest(preset, PRESETS))
+    if preset not in PRESET_NAMES:
+        raise InputError(f"unknown preset {preset!r}", remedy=suggest(preset, PRESET_NAMES))
     if output.suffix != ".safetensors":
         raise InputError("agents are written as safetensors", path=output, remedy="end the name in .safetensors")
-    settings = PRESETS[preset]
-    if episodes is not None:
-        if episodes < 1:
-            raise InputError(f"--episodes is {episodes}", remedy="give a number of at least 1")
-        settings = replace(settings, train=replace(settings.train, episodes=episodes))
+    if episodes is not None and episodes < 1:
+        raise InputError(f"--episodes is {episodes}", remedy="give a number of at least 1")
     check_settings(AlignSettings(embedding=embedding, seed=seed), output=output)
     checkpoint, run = output.with_suffix(".checkpoint"), output.with_suffix(".json")
     of_vectors = output.with_name(f"{output.stem}-{Path(embedding).stem}.checkpoint")
@@ -146,30 +142,44 @@ def train_to_file(
     if curves is not None:
         check_writable(curves / "events")
         load_tensorboard()
-    agent = Agent(settings, seed=seed, device=device)
+    agent = make_agent(preset, seed=seed, device=device, episodes=episodes)
     pair = read_pair(folder, fold)
     vectors = embed_entities(pair, embedding, seed=seed, progress=progress, device=device, checkpoint=of_vectors)
     clock = Clock()
     with clock("train"), drawn_curves(curves, agent) as on_episode:
         agent.fit(pair, vectors, progress=progress, checkpoint=checkpoint, on_episode=on_episode)
-    best = agent.history[agent.best_episode - 1]
+    about = describe_agent(agent)
+    if preset == CONTEXT:
+        chosen = [row["valid_aligned"] for row in agent.history if row["stage"] == "choice"]
+        outcome = {
+            "episodes": sum(row["stage"] == "reinforcement" for row in agent.history),
+            "likeness": about["chosen"]["likeness"],
+            "given_weight": about["chosen"]["given_weight"],
+            "chosen_by": about["chosen"]["by"],
+            "valid_aligned": max(chosen, default=None),
+        }
+    else:
+        best = agent.history[about["best_episode"] - 1]
+        outcome = {
+            "episodes": len(agent.history),
+            "best_episode": about["best_episode"],
+            "aligned": best["aligned"],
+            "reward": best["reward"],
+            "accepted": best["accepted"],
+            "valid_aligned": best.get("valid_aligned"),
+        }
     summary = {
         "pair": pair.name,
         "fold": pair.fold,
         "preset": preset,
         "seed": seed,
-        "device": agent.device.type,
-        "episodes": len(agent.history),
-        "best_episode": agent.best_episode,
-        "aligned": best["aligned"],
-        "reward": best["reward"],
-        "accepted": best["accepted"],
-        "valid_aligned": best.get("valid_aligned"),
+        "device": about["device"],
+        **outcome,
         "seconds": round(clock.seconds["train"], 1),
         "peak_memory_mb": round(memory.peak_mb(), 1),
         "output": str(output),
     }
-    facts = {"settings": asdict(agent.settings), "embedding": embedding, "embedding_info": dict(vectors.info)}
+    facts = {"settings": about["settings"], "embedding": embedding, "embedding_info": dict(vectors.info)}
     record = describe_run(result=summary, **facts, fingerprint=pair.fingerprint, notes=list(pair.notes))
     with atomic(run) as temporary:
         temporary.write_text(as_json(record), encoding="utf-8")
@@ -180,7 +190,7 @@ def train_to_file(
 
 
 @contextmanager
-def drawn_curves(folder: Path | None, agent: Agent) -> Iterator[Callable[[dict[str, Any]], None] | None]:
+def drawn_curves(folder: Path | None, agent: Agent | ContextAgent) -> Iterator[Callable[[dict[str, Any]], None] | None]:
     """A hook for `Agent.fit` that draws the agent's history for TensorBoard in `folder`; without a folder, none.
 
     Every start draws the whole history anew, from the checkpoint's if there is one, and takes away what earlier starts
@@ -199,9 +209,10 @@ def drawn_curves(folder: Path | None, agent: Agent) -> Iterator[Callable[[dict[s
     def draw() -> None:
         nonlocal drawn
         for row in agent.history[drawn:]:
+            step = row.get("episode", row.get("epoch"))  # the context agent has rows that are neither
             for name in CURVES:
-                if name in row:
-                    writer.add_scalar(name, row[name], row["episode"])
+                if name in row and step is not None:
+                    writer.add_scalar(name, row[name], step)
         if drawn == 0:
             writer.flush()
             for path in earlier:

@@ -34,8 +34,7 @@ class Neighbourhood:
         triples = graph.triples[graph.triples[:, 0] != graph.triples[:, 2]]
         count = graph.num_relations
         if max_relations is not None and count > max_relations:
-            frequency = np.bincount(triples[:, 1], minlength=count)
-            kept = np.sort(np.argsort(-frequency, kind="stable")[:max_relations])
+            kept = most_frequent(graph, max_relations)
             number = np.full(count, -1, dtype=np.int32)
             number[kept] = np.arange(max_relations, dtype=np.int32)
             triples = triples[number[triples[:, 1]] >= 0]
@@ -54,3 +53,10 @@ class Neighbourhood:
         leaving = np.bincount(keys, minlength=2 * count)
         functionality = (leaving / np.maximum(edges, 1)).astype(np.float32)
         return Neighbourhood(starts, oriented[order], neighbour[order].astype(np.int32), functionality)
+
+
+def most_frequent(graph: KnowledgeGraph, count: int) -> Ids:
+    """The relations with the most triples (loops do not count), at most `count` of them, in the order of their ids."""
+    triples = graph.triples[graph.triples[:, 0] != graph.triples[:, 2]]
+    frequency = np.bincount(triples[:, 1], minlength=graph.num_relations)
+    return np.sort(np.argsort(-frequency, kind="stable")[:count]).astype(np.int32)

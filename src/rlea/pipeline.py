@@ -9,7 +9,7 @@ import difflib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -23,6 +23,9 @@ from rlea.progress import Progress, silent
 from rlea.readers import read_graph, read_pair
 
 if TYPE_CHECKING:
+    from rlea.agent.agent import Agent
+    from rlea.agent.context import ContextAgent
+    from rlea.agent.trace import Trace
     from rlea.candidates import Candidates
     from rlea.embeddings import Embeddings
     from rlea.matching import Matching, Task
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
 
 
 AGENT_CHECKPOINT = "agent.checkpoint"  # beside the checkpoint of the vectors
+DECISIONS = "decisions.safetensors"  # what the context agent decided, in the folder of a run
 
 
 @dataclass(frozen=True)
@@ -42,8 +46,10 @@ class AlignSettings:
     candidates: int = 50  # per entity and direction
     pool: str = "auto"  # the pair's own: "test" for benchmark folders, "all" for two graphs of one's own
     seed: int = 0
-    preset: str = "paper"  # of the agent, where it is the matcher
+    preset: str = "context"  # of the agent, where it is the matcher
     agent: str = ""  # a file with a trained agent, in place of training one
+    precision: float = 0.0  # keep only the surest links, so many that this share should be right; 0 keeps all
+    joint: int = 0  # rounds in which the agent's sure links train the vectors anew
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +66,7 @@ class Result:
     seconds: dict[str, float]
     peak_memory_mb: float
     info: dict[str, Any] = field(default_factory=dict)
+    trace: Trace | None = None  # what the context agent decided, step by step
 
     def summary(self) -> dict[str, Any]:
         """One flat object for machines; scores are null where no gold links are known."""
@@ -102,8 +109,12 @@ def align(
     device = more.get("device", "auto")
     check_settings(settings, device=device)
     pool, source_ids, target_ids = choose_pool(pair, settings.pool)
+    agent, rounds = None, None
     with clock("embed"):
-        vectors = embed_entities(pair, settings.embedding, seed=settings.seed, progress=progress, **more)
+        if settings.joint:
+            vectors, agent, rounds = embed_jointly(pair, settings, progress, **more)
+        else:
+            vectors = embed_entities(pair, settings.embedding, seed=settings.seed, progress=progress, **more)
     with clock("compile"):
         warm_up([settings.matcher], vectors, progress)
     with clock("candidates"):
@@ -112,10 +123,13 @@ def align(
     info = dict(vectors.info)
     kept = more.get("checkpoint")
     kept = None if kept is None else kept.with_name(AGENT_CHECKPOINT)
-    matching = decide(pair, task, settings, clock, info, progress, device, kept)
+    matching, trace = decide(pair, task, settings, clock, info, progress, device, kept, agent)
+    if rounds is not None:
+        info["joint"] = rounds
     with clock("evaluate"):
         links, ranks, coverage = evaluate(pair, matching, candidates, pool, progress)
-    return Result(pair, settings, pool, matching, links, ranks, coverage, clock.seconds, memory.peak_mb(), info)
+    peak = memory.peak_mb()
+    return Result(pair, settings, pool, matching, links, ranks, coverage, clock.seconds, peak, info, trace)
 
 
 def bench(
@@ -146,11 +160,11 @@ def bench(
         chosen, info = replace(settings, matcher=name), dict(vectors.info)
         memory.reset_peak()
         clock.seconds.pop("train", None)  # that of an earlier matcher
-        matching = decide(pair, task, chosen, clock, info, progress, device)
+        matching, trace = decide(pair, task, chosen, clock, info, progress, device)
         peak = memory.peak_mb()
         with clock("evaluate"):
             links, ranks, coverage = evaluate(pair, matching, candidates, pool, progress, ranks)
-        yield Result(pair, chosen, pool, matching, links, ranks, coverage, dict(clock.seconds), peak, info)
+        yield Result(pair, chosen, pool, matching, links, ranks, coverage, dict(clock.seconds), peak, info, trace)
     progress("matchers", len(matchers), len(matchers))
 
 
@@ -215,6 +229,26 @@ def embed_entities(
     return cast("Embeddings", function(pair, seed=seed, progress=progress, **more))
 
 
+def embed_jointly(
+    pair: GraphPair, settings: AlignSettings, progress: Progress, checkpoint: Path | None = None, **more: Any
+) -> tuple[Embeddings, ContextAgent, list[dict[str, Any]]]:
+    """Vectors and agent trained in turn; one checkpoint a round of vectors, one of the agent."""
+    from rlea.joint import train_jointly
+
+    def embed(grown: GraphPair, number: int) -> Embeddings:
+        kept = None if checkpoint is None else joint_checkpoint(checkpoint, number)
+        return embed_entities(grown, settings.embedding, seed=settings.seed, progress=progress, checkpoint=kept, **more)
+
+    kept = None if checkpoint is None else checkpoint.with_name(AGENT_CHECKPOINT)
+    joint = train_jointly(pair, embed, settings.joint, seed=settings.seed, progress=progress, checkpoint=kept)
+    return joint.vectors, joint.agent, joint.rounds
+
+
+def joint_checkpoint(checkpoint: Path, number: int) -> Path:
+    """Where the vectors of a joint round are kept while they are trained."""
+    return checkpoint if number == 0 else checkpoint.with_name(f"{checkpoint.name}-{number}")
+
+
 def find(vectors: Embeddings, source_ids: Ids, target_ids: Ids, k: int, progress: Progress) -> Candidates:
     """The k best partners of every entity, both ways."""
     from rlea.candidates import find_candidates
@@ -238,33 +272,40 @@ def decide(
     progress: Progress,
     device: str = "auto",
     checkpoint: Path | None = None,
-) -> Matching:
+    agent: Agent | ContextAgent | None = None,
+) -> tuple[Matching, Trace | None]:
     """Let the matcher decide; the agent is trained on the seeds first, unless a trained one is given."""
     match: Callable[[Task], Matching] = MATCHERS[settings.matcher]
+    context: ContextAgent | None = None
+    trace: Trace | None = None
     if MATCHERS[settings.matcher].trained:
-        from rlea.agent.agent import Agent
+        from rlea.agent.agents import describe_agent, load_agent, make_agent
+        from rlea.agent.context import ContextAgent
+        from rlea.agent.trace import Trace
 
         with clock("train"):
             if settings.agent:
-                agent = Agent.load(settings.agent, device=device)
-            else:
-                agent = Agent(settings.preset, seed=settings.seed, device=device)
+                agent = load_agent(settings.agent, device=device)
+            elif agent is None:
+                agent = make_agent(settings.preset, seed=settings.seed, device=device)
                 agent.fit(pair, task.candidates.embeddings, progress=progress, checkpoint=checkpoint)
-            info["agent"] = {
-                "preset": "" if settings.agent else settings.preset,
-                "file": settings.agent,
-                "settings": asdict(agent.settings),
-                "candidates": min(agent.settings.candidates, settings.candidates),
-                "device": agent.device.type,
-                "best_episode": agent.best_episode,
-                "history": agent.history,
-            }
-        match = agent.match
+            info["agent"] = {"preset": "" if settings.agent else settings.preset, "file": settings.agent}
+            info["agent"] |= describe_agent(agent)
+            info["agent"]["candidates"] = min(agent.settings.candidates, settings.candidates)
+        match, context = agent.match, agent if isinstance(agent, ContextAgent) else None
     progress("match", 0, 1, settings.matcher)
     with clock("match"):
-        matching = match(task)
+        if context is not None:
+            decisions = context.decide(task)[-1]
+            matching, trace = decisions.matching, Trace.of(decisions)
+        else:
+            matching = match(task)
+        if settings.precision:
+            from rlea.matchers.confidence import keep_sure
+
+            matching = keep_sure(matching, settings.precision)
     progress("match", 1, 1, f"{len(matching):,} links")
-    return matching
+    return matching, trace
 
 
 def evaluate(
@@ -303,8 +344,13 @@ def write(folder: str | Path, result: Result) -> list[Path]:
         mapping_date=record["time"][:10],
         justification=justification_of(uses, MATCHERS[settings.matcher].uses_structure),
     )
-    extra = {"run.json": as_json(record), "report.html": render_run(result, record)}
-    return write_links(folder, rows, about=about, extra=extra)
+    extra: dict[str, Any] = {"run.json": as_json(record), "report.html": render_run(result, record)}
+    if result.trace is not None:
+        extra[DECISIONS] = result.trace.put
+    written = write_links(folder, rows, about=about, extra=extra)
+    if result.trace is None:
+        (Path(folder) / DECISIONS).unlink(missing_ok=True)  # of an earlier run, whose links are gone
+    return written
 
 
 # ---- small parts ----------------------------------------------------------------------------------------------------
@@ -360,6 +406,10 @@ def check_settings(
         raise InputError(f"--candidates is {settings.candidates}", remedy="give a number of at least 1")
     if not 0 <= settings.seed < 2**63:
         raise InputError(f"--seed is {settings.seed}", remedy="give a number from 0 to 2^63 - 1")
+    if not 0 <= settings.precision <= 1:
+        raise InputError(f"--precision is {settings.precision}", remedy="give a number from 0 to 1, such as 0.95")
+    if settings.joint:
+        check_joint(settings)
     if settings.pool not in ("auto", "test", "all"):
         raise InputError(f"unknown pool {settings.pool!r}", remedy="use test or all")
 
@@ -373,18 +423,32 @@ def check_agent(settings: AlignSettings, is_used: bool) -> None:
             given = "--agent" if settings.agent else "--preset"
             raise InputError(f"{given} is for the agent, which is not asked for", remedy="add --matcher rlea")
         return
-    from rlea.agent.agent import Agent
-    from rlea.agent.presets import PRESETS
+    from rlea.agent.agents import PRESET_NAMES, load_agent
+    from rlea.agent.context import ContextAgent
 
-    if settings.preset not in PRESETS:
-        raise InputError(f"unknown preset {settings.preset!r}", remedy=suggest(settings.preset, PRESETS))
+    if settings.preset not in PRESET_NAMES:
+        raise InputError(f"unknown preset {settings.preset!r}", remedy=suggest(settings.preset, PRESET_NAMES))
     if settings.agent:
-        Agent.load(settings.agent, device="cpu")
+        agent = load_agent(settings.agent, device="cpu")
+        if isinstance(agent, ContextAgent):
+            return  # what it learned does not hang on the vectors
         if settings.embedding in MODELS and MODELS[settings.embedding].trained:
             raise InputError(
                 f"{settings.embedding} would be trained anew, and the agent knows only the vectors it was trained on",
                 remedy="give their file: --embedding FILE.safetensors (`rlea embed` writes one)",
             )
+
+
+def check_joint(settings: AlignSettings) -> None:
+    """Refuse joint rounds that have nothing to train, or nobody to say which links are sure."""
+    if settings.joint < 0:
+        raise InputError(f"--joint is {settings.joint}", remedy="give a number of rounds from 0")
+    if settings.embedding not in MODELS or not MODELS[settings.embedding].trained:
+        remedy = "name a model that learns from seeds, such as --embedding aligne"
+        raise InputError(f"--joint trains the vectors anew, and {settings.embedding} is not trained", remedy=remedy)
+    if settings.matcher != "rlea" or settings.preset != "context" or settings.agent:
+        remedy = "add --matcher rlea, without --preset and --agent"
+        raise InputError("--joint is for the context agent, trained in the same run", remedy=remedy)
 
 
 def suggest(name: str, known: Sequence[str] | dict[str, Any], otherwise: str = "") -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import rlea
 from rlea.agent.agent import Agent, dense
 from rlea.agent.deck import make_deck
 from rlea.agent.policy import PolicySettings
@@ -215,14 +216,16 @@ def test_five_lines_of_a_notebook(world, tmp_path):
 
 
 def test_the_plain_matcher_trains_on_the_seeds_of_the_task(world, monkeypatch):
+    from rlea.agent import matcher
+    from rlea.agent.context import ContextAgent
     from rlea.matchers import MATCHERS
-    from rlea.matchers import rlea as module
 
     monkeypatch.setitem(PRESETS, "paper", SHORT)
     task = replace(world.task(), seeds=world.gold)
     expected = Agent(SHORT).fit(world.pair(), world.embeddings, world.gold).match(task)
-    assert same(MATCHERS["rlea"](task), expected)
-    assert same(module.match(task, SHORT), expected)
+    assert same(matcher.match(task, "paper"), expected)
+    pair = rlea.GraphPair("task", task.source, task.target, task.seeds)
+    assert same(MATCHERS["rlea"](task), ContextAgent().fit(pair, world.embeddings).match(task))
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,19 @@ def vectors(tmp_path_factory):
 
 def test_train_then_align_with_the_kept_agent(run_cli, vectors, tmp_path):
     file, agent = vectors / "v.safetensors", tmp_path / "agent.safetensors"
-    done = run_cli("train", vectors / "pair", "--embedding", file, "--episodes", 4, "--output", agent, "--json")
+    done = run_cli(
+        "train",
+        vectors / "pair",
+        "--embedding",
+        file,
+        "--episodes",
+        4,
+        "--preset",
+        "paper",
+        "--output",
+        agent,
+        "--json",
+    )
     assert done.code == 0, done.err
     summary = json.loads(done.out)
     assert summary["episodes"] == 4
@@ -44,14 +56,117 @@ def test_train_then_align_with_the_kept_agent(run_cli, vectors, tmp_path):
     assert done.code == 2
     assert "knows only the vectors it was trained on" in done.err
     again = tmp_path / "again.safetensors"
-    run_cli("train", vectors / "pair", "--embedding", file, "--episodes", 4, "--output", again, "--quiet")
+    run_cli(
+        "train",
+        vectors / "pair",
+        "--embedding",
+        file,
+        "--episodes",
+        4,
+        "--preset",
+        "paper",
+        "--output",
+        again,
+        "--quiet",
+    )
     assert again.read_bytes() == agent.read_bytes()
+
+
+def test_the_context_agent_is_trained_kept_and_used(run_cli, vectors, tmp_path):
+    file, agent = vectors / "v.safetensors", tmp_path / "agent.safetensors"
+    done = run_cli("train", vectors / "pair", "--embedding", file, "--episodes", 3, "--output", agent, "--json")
+    assert done.code == 0, done.err
+    summary = json.loads(done.out)
+    assert (summary["preset"], summary["episodes"], summary["chosen_by"]) == ("context", 3, "validation links")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["agent.json", "agent.safetensors"]
+    arguments = ["align", vectors / "pair", "--embedding", file, "--matcher", "rlea"]
+    kept = json.loads(run_cli(*arguments, "--agent", agent, "--json").out)
+    assert kept["hits@1"] > 0.5
+    fresh = json.loads(run_cli(*arguments, "--output", tmp_path / "out", "--json").out)
+    record = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert record["embedding_info"]["agent"]["chosen"]["by"] == "validation links"
+    assert fresh["matched"] == kept["matched"]
+    assert (tmp_path / "out" / "decisions.safetensors").exists()
+    shown = run_cli("explain", tmp_path / "out", "--help")
+    assert shown.code == 0
+
+
+@pytest.mark.parametrize("matcher", ["best-first", "rlea"])
+def test_precision_keeps_the_surest_links(run_cli, vectors, tmp_path, matcher):
+    arguments = ["align", vectors / "pair", "--embedding", vectors / "v.safetensors", "--matcher", matcher, "--quiet"]
+    rows = {}
+    for precision in (0, 0.9, 0.99):
+        folder = tmp_path / str(precision)
+        done = run_cli(*arguments, "--precision", precision, "--output", folder)
+        assert done.code == 0, done.err
+        lines = (folder / "links.tsv").read_text().splitlines()[1:]
+        rows[precision] = {tuple(line.split("\t")[:2]): float(line.split("\t")[2]) for line in lines}
+    assert rows[0].keys() >= rows[0.9].keys() >= rows[0.99].keys()
+    assert len(rows[0.99]) < len(rows[0])
+    for precision in (0.9, 0.99):
+        kept = list(rows[precision].values())
+        if kept:
+            assert sum(kept) / len(kept) >= precision - 1e-6
+            left = [c for link, c in rows[0].items() if link not in rows[precision]]
+            assert max(left, default=0) <= min(kept)
+
+
+def test_joint_rounds_train_the_vectors_anew(run_cli, vectors, tmp_path):
+    """Links that the agent is sure of become seeds: the second round of the model has more of them."""
+    import rlea
+    from rlea.embed.aligne import AlignESettings, train_aligne
+    from rlea.joint import train_jointly
+
+    pair = rlea.read(vectors / "pair")
+    seeds = []
+
+    def embed(grown, number):
+        seeds.append(len(grown.train))
+        assert set(zip(pair.train.source_ids, pair.train.target_ids, strict=True)) <= set(
+            zip(grown.train.source_ids, grown.train.target_ids, strict=True)
+        )
+        return train_aligne(grown, AlignESettings(dim=16, max_epochs=10), device="cpu", seed=number)
+
+    joint = train_jointly(pair, embed, 2)
+    assert seeds[0] == len(pair.train)
+    assert all(count > seeds[0] for count in seeds[1:])
+    assert [row["round"] for row in joint.rounds] == list(range(len(joint.rounds)))
+    best = max(row["valid"] for row in joint.rounds)
+    assert joint.agent.match(pair, joint.vectors, pool="all")
+    assert best in (joint.rounds[-1]["valid"], joint.rounds[-2]["valid"])
+
+
+def test_joint_on_the_command_line(run_cli, vectors, tmp_path, monkeypatch):
+    from rlea.embed import aligne
+
+    monkeypatch.setattr(aligne.AlignESettings, "__init__", short_init(aligne.AlignESettings))
+    arguments = ["align", vectors / "pair", "--embedding", "aligne", "--matcher", "rlea", "--joint", 1]
+    done = run_cli(*arguments, "--output", tmp_path / "out", "--json", "--device", "cpu")
+    assert done.code == 0, done.err
+    record = json.loads((tmp_path / "out" / "run.json").read_text())
+    rounds = record["embedding_info"]["joint"]
+    assert rounds[0]["round"] == 0
+    assert rounds[0]["sure"] > 0
+    assert not list((tmp_path / "out").glob("*checkpoint*"))
+
+
+def short_init(settings):
+    """The settings of a model with few epochs and dimensions, whoever makes them."""
+    import functools
+
+    whole = settings.__init__
+
+    @functools.wraps(whole)
+    def init(self, *args, **more):
+        whole(self, *args, **{"dim": 16, "max_epochs": 10, **more})
+
+    return init
 
 
 def test_align_trains_an_agent_and_reports_its_curves(run_cli, vectors, tmp_path, monkeypatch):
     from dataclasses import replace
 
-    from rlea.agent import agent as module
+    from rlea.agent import presets as module
 
     short = replace(module.PRESETS["paper"], train=replace(module.PRESETS["paper"].train, episodes=3))
     monkeypatch.setitem(module.PRESETS, "paper", short)
@@ -66,7 +181,7 @@ def test_align_trains_an_agent_and_reports_its_curves(run_cli, vectors, tmp_path
 def test_bench_tells_training_from_deciding(run_cli, vectors, monkeypatch):
     from dataclasses import replace
 
-    from rlea.agent import agent as module
+    from rlea.agent import presets as module
 
     short = replace(module.PRESETS["paper"], train=replace(module.PRESETS["paper"].train, episodes=3))
     monkeypatch.setitem(module.PRESETS, "paper", short)
@@ -76,20 +191,21 @@ def test_bench_tells_training_from_deciding(run_cli, vectors, monkeypatch):
     assert " + " in run_cli(*arguments).out
 
 
-def test_test_links_change_no_decision(vectors, monkeypatch):
+@pytest.mark.parametrize("preset", ["paper", "context"])
+def test_test_links_change_no_decision(vectors, monkeypatch, preset):
     """The agent learns from seeds and is chosen by validation links; which test source has which target is unknown."""
     from dataclasses import replace
 
     import numpy as np
 
     import rlea
-    from rlea.agent import agent as module
+    from rlea.agent import presets as module
 
     short = replace(module.PRESETS["paper"], train=replace(module.PRESETS["paper"].train, episodes=3))
     monkeypatch.setitem(module.PRESETS, "paper", short)
     pair = rlea.read(vectors / "pair")
     mixed = rlea.Links.of(pair.test.source_ids, np.random.default_rng(0).permutation(pair.test.target_ids))
-    settings = rlea.AlignSettings(str(vectors / "v.safetensors"), "rlea")
+    settings = rlea.AlignSettings(str(vectors / "v.safetensors"), "rlea", preset=preset)
     one, two = rlea.align(pair, settings), rlea.align(replace(pair, test=mixed), settings)
     assert one.matching.target_ids.tobytes() == two.matching.target_ids.tobytes()
     assert one.matching.confidences.tobytes() == two.matching.confidences.tobytes()
@@ -107,6 +223,10 @@ def test_test_links_change_no_decision(vectors, monkeypatch):
         (["align", "{demo}", "--matcher", "rlea", "--agent", "{demo}/test.tsv"], ["test.tsv", "agent"]),
         (["align", "{demo}", "--preset", "released"], ["--preset", "--matcher rlea"]),
         (["align", "{demo}", "--agent", "{demo}/test.tsv"], ["--agent", "--matcher rlea"]),
+        (["align", "{demo}", "--precision", "1.5"], ["--precision", "from 0 to 1"]),
+        (["align", "{demo}", "--joint", "2", "--matcher", "rlea"], ["--joint", "names is not trained"]),
+        (["align", "{demo}", "--joint", "2", "--embedding", "aligne"], ["--joint", "--matcher rlea"]),
+        (["align", "{demo}", "--joint", "-1", "--embedding", "aligne", "--matcher", "rlea"], ["--joint", "from 0"]),
     ],
 )
 def test_mistakes(run_cli, arguments, words):
@@ -141,6 +261,7 @@ def test_tensorboard_gets_the_curves(run_cli, vectors, tmp_path):
     from rlea.agent.agent import Agent
 
     arguments = ["train", vectors / "pair", "--embedding", vectors / "v.safetensors", "--tensorboard", tmp_path / "tb"]
+    arguments += ["--preset", "paper"]
     for name, episodes in (("one", 4), ("two", 22)):
         done = run_cli(*arguments, "--episodes", episodes, "--output", tmp_path / f"{name}.safetensors", "--quiet")
         assert done.code == 0, done.err

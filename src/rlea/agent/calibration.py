@@ -34,9 +34,17 @@ class Calibration:
             return Calibration()
         from sklearn.linear_model import LogisticRegression
 
-        # Slopes below zero would put a clearer pair lower; the penalty is next to none.
-        model = LogisticRegression(C=100.0, max_iter=1000).fit(odds, right)
-        slopes = np.maximum(model.coef_[0], 0.0)
+        used = [0, 1, 2]
+        while True:
+            model = LogisticRegression(C=100.0, max_iter=1000).fit(odds[:, used], right)  # next to no penalty
+            lowest = int(np.argmin(model.coef_[0]))
+            if model.coef_[0][lowest] >= 0 or len(used) == 1:
+                break
+            del used[
+                lowest
+            ]  # a slope below zero would put a clearer pair lower: it goes, and the others are fitted anew
+        slopes = np.zeros(3)
+        slopes[used] = model.coef_[0]
         return Calibration(float(model.intercept_[0]), *(float(slope) for slope in slopes))
 
     def confidences(self, odds: Floats) -> Floats:
@@ -49,14 +57,6 @@ def log_odds(pairs: Pairs, worth: Floats) -> Floats:
     """(num_pairs, 3): log-odds of each pair among the pairs of its source and nobody, of its target; and its worth."""
     columns = [_odds(ids, worth) for ids in (pairs.source_ids, pairs.target_ids)]
     return np.asarray(np.clip(np.column_stack([*columns, worth]), -MOST, MOST), np.float32)
-
-
-def threshold_for(confidences: NDArray[np.float64], precision: float) -> float:
-    """The lowest confidence such that links with it or more are right in that share, if confidences are right."""
-    ordered = np.sort(np.asarray(confidences, np.float64))[::-1]
-    means = np.cumsum(ordered) / np.arange(1, len(ordered) + 1)
-    enough = np.flatnonzero(means >= precision)
-    return float(ordered[enough[-1]]) if len(enough) else float("inf")
 
 
 def _odds(ids: NDArray[np.int32], worth: Floats) -> NDArray[np.float64]:

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from rlea.agent.calibration import Calibration, log_odds, threshold_for
+from rlea.agent.calibration import Calibration, log_odds
 from rlea.agent.learned_key import (
     Examples,
     KeySettings,
@@ -37,11 +37,22 @@ from rlea.candidates import find_candidates
 from rlea.embeddings import Embeddings
 from rlea.errors import InputError
 from rlea.graph import GraphPair, Ids, Links, choose_pool
+from rlea.matchers.confidence import keep_sure
 from rlea.matching import Matching, Task
 from rlea.progress import Progress, silent
 
 FORMAT = "rlea context agent 1"
 KEPT_PAIRS = 20  # of an entity, best by best-first's key, that training looks at: the others are no rivals
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What was chosen for the given vectors: their weights, and what a worth means beside them."""
+
+    likeness: float  # of the re-estimated vectors in the fixed key
+    given_weight: float  # of the given vectors' CSLS in the learned key
+    calibration: Calibration = field(default_factory=Calibration)
+    by: str = "default"  # or "validation links", or "seeds held out"
 
 
 @dataclass(frozen=True)
@@ -52,12 +63,12 @@ class ContextSettings:
     # Share of the held-out targets that are taken out of the game as well: their sources have no counterpart, and the
     # agent learns what that looks like.
     dangling: float = 0.1
-    candidates: int = 50  # by the given vectors, where the agent finds them itself
+    candidates: int = 20  # best by the given vectors, both ways; matches bring the others
     supervised: bool = True  # learn from the held-out links directly, before reinforcement
     states: int = 2  # states of every game that are learned from: after the fixed passes, and after learned ones
     episodes: int = 0  # of reinforcement; see docs/context.md for what they add
     likenesses: tuple[float, ...] = (0.67, 0.0)  # weights of re-estimated vectors in the fixed key to choose from
-    given_weights: tuple[float, ...] = (3.0, 1.0, 0.0, 10.0, 30.0)  # of the given vectors' CSLS, to choose from
+    given_weights: tuple[float, ...] = (3.0, 1.0, 0.0, 10.0, 30.0, 100.0)  # of the given vectors' CSLS, likewise
     passes: PassSettings = field(default_factory=PassSettings)
     key: KeySettings = field(default_factory=KeySettings)
     reinforce: ReinforceSettings = field(default_factory=ReinforceSettings)
@@ -82,11 +93,8 @@ class ContextAgent:
         self.settings = settings or ContextSettings()
         self.seed = seed
         self.key: LearnedKey | None = None
-        self.calibration = Calibration()
-        self.likeness = self.settings.likenesses[0]
-        self.given_weight = self.settings.given_weights[0]
+        self.chosen = Chosen(self.settings.likenesses[0], self.settings.given_weights[0])
         self.history: list[dict[str, Any]] = []
-        self.chosen_by = "default"  # or "validation links"
 
     # ---- training ---------------------------------------------------------------------------------------------------
 
@@ -119,13 +127,18 @@ class ContextAgent:
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(self.seed)
             self.key = LearnedKey(self.settings.key)
-        self.calibration = Calibration()
+        self.chosen = Chosen(self.settings.likenesses[0], self.settings.given_weights[0])
         self._learn(games, progress, _Stages(checkpoint, self._identity(pair, seeds)), on_episode)
         self._calibrate(games, progress)
-        self.likeness, self.given_weight = self.settings.likenesses[0], self.settings.given_weights[0]
-        self.chosen_by = "default"
         if embeddings is not None and len(valid):
             self.choose(pair, embeddings, seeds, valid, progress=progress)
+        elif embeddings is not None and embeddings.is_sparse:
+            # Names were not fitted to the seeds, so a fifth of these can stand for validation links.
+            order = np.random.default_rng([self.seed, 13]).permutation(len(seeds))
+            parts = np.split(order, [max(1, len(seeds) // 5)])
+            asked, known = (Links.of(seeds.source_ids[part], seeds.target_ids[part]) for part in parts)
+            self.choose(pair, embeddings, known, asked, progress=progress)
+            self.chosen = replace(self.chosen, by="seeds held out")
         return self
 
     def _games(self, board: Board, pair: GraphPair, seeds: Links, progress: Progress) -> list[_Game]:
@@ -161,27 +174,28 @@ class ContextAgent:
             seen += [game.examples(sight) for game, sight in zip(games, sights, strict=True)]
             if state == 0:
                 self.key.measure(np.concatenate([part.features for part in seen]))
-            if not stages.load(name, self.key) and settings.supervised:
+            if not stages.load(name, self) and settings.supervised:
                 losses = supervise(self.key, Examples.join(seen), settings.key, settings.key.epochs)
-                self.history.append({"stage": name, "loss": losses[-1], "first_loss": losses[0]})
-                stages.save(name, self.key)
+                first = state * settings.key.epochs + 1
+                self.history += [{"stage": name, "epoch": epoch, "loss": x} for epoch, x in enumerate(losses, first)]
+                stages.save(name, self)
             progress("agent: supervision", state + 1, states)
             if state + 1 < states or settings.episodes:
                 for game in games:
                     game.decisions = self._pass(game.scene, game.decisions, None)
-        if settings.episodes and not stages.load("reinforced", self.key):
+        if settings.episodes and not stages.load("reinforced", self):
             trials = [game.trial(see(game.scene, settings.passes, game.decisions)) for game in games]
 
             def report(row: dict[str, Any]) -> None:
-                self.history.append({"stage": "reinforcement", **row})
+                done = len(self.history) - before + 1
+                self.history.append({"stage": "reinforcement", "episode": done, **row})
                 if on_episode is not None:
-                    on_episode(row)
-                done = len(self.history) - before
+                    on_episode(self.history[-1])
                 progress("agent: episodes", done, settings.episodes, f"aligned {row['aligned_undrawn']:.0f}")
 
             before = len(self.history)
             reinforce(self.key, trials, settings.reinforce, settings.episodes, self.seed, report)
-            stages.save("reinforced", self.key)
+            stages.save("reinforced", self)
 
     def _calibrate(self, games: list[_Game], progress: Progress) -> None:
         """Confidences from the links that the held-out entities get in the end, right and wrong."""
@@ -196,7 +210,7 @@ class ContextAgent:
             rows.append(odds[find(decisions)[known]])
             right.append(is_right[known])
             progress("agent: calibration", number + 1, len(games))
-        self.calibration = Calibration.fit(np.concatenate(rows), np.concatenate(right))
+        self.chosen = replace(self.chosen, calibration=Calibration.fit(np.concatenate(rows), np.concatenate(right)))
 
     def choose(
         self,
@@ -228,11 +242,12 @@ class ContextAgent:
         likenesses, weights = self.settings.likenesses, self.settings.given_weights
         total = len(weights) + len(likenesses) - 1
         last: Decisions | None = None
+        chosen = self.chosen
         for likeness in likenesses:
             first = play_fixed(scene, replace(self.settings.passes, likeness=likeness))
             csls = given_csls(scene, first.pairs)
             # One after the other: all weights beside the first likeness, the other likenesses beside the best weight.
-            for weight in weights if likeness == likenesses[0] else (self.given_weight,):
+            for weight in weights if likeness == likenesses[0] else (chosen.given_weight,):
                 decisions = first
                 for _ in range(self.settings.passes.learned):
                     decisions = self._pass(scene, decisions, weight * csls)
@@ -241,12 +256,11 @@ class ContextAgent:
                     {"stage": "choice", "likeness": likeness, "given_weight": weight, "valid_aligned": score}
                 )
                 if score > best:
-                    best, last, self.likeness, self.given_weight = score, decisions, likeness, weight
+                    best, last, chosen = score, decisions, Chosen(likeness, weight)
                 tried += 1
                 progress("agent: choice", tried, total, f"aligned {best} of {len(valid)}")
         assert last is not None
-        self.calibration = calibrate_on(last, valid)
-        self.chosen_by = "validation links"
+        self.chosen = replace(chosen, calibration=calibrate_on(last, valid), by="validation links")
         return self
 
     # ---- decoding ---------------------------------------------------------------------------------------------------
@@ -264,12 +278,8 @@ class ContextAgent:
         Of a task, or of a pair with vectors: then the candidates are found here, over the entities of the test links or
         all without a seed (see `choose_pool`).
         """
-        decisions = self.decide(what, embeddings, pool=pool)[-1]
-        matching = Matching.of(decisions.source_ids, decisions.target_ids, decisions.confidences)
-        if precision is None:
-            return matching
-        kept = matching.confidences >= threshold_for(matching.confidences, precision)
-        return Matching.of(matching.source_ids[kept], matching.target_ids[kept], matching.confidences[kept])
+        matching = self.decide(what, embeddings, pool=pool)[-1].matching
+        return matching if precision is None else keep_sure(matching, precision)
 
     def decide(
         self, what: Task | GraphPair, embeddings: Embeddings | None = None, *, pool: str = "auto"
@@ -283,14 +293,14 @@ class ContextAgent:
             _, source_ids, target_ids = choose_pool(what, pool)
             candidates = find_candidates(embeddings, source_ids, target_ids, self.settings.candidates)
             what = Task(what.source, what.target, what.train, candidates, self.seed)
-        given = what.candidates
+        given = what.candidates.best(self.settings.candidates)
         if given.num_rows == 0 or given.num_columns == 0:
             nobody, nothing = np.zeros(0, np.int32), np.zeros(0, np.float32)
             return [Decisions(nobody, nobody, nothing, nothing, Pairs(nobody, nobody))]
         board = Board.of(what.source, what.target)
         scene = Scene(board, what.seeds, given.source_ids, given.target_ids, given, what.seed)
-        decisions = [play_fixed(scene, replace(self.settings.passes, likeness=self.likeness))]
-        more = self.given_weight * given_csls(scene, decisions[0].pairs)
+        decisions = [play_fixed(scene, replace(self.settings.passes, likeness=self.chosen.likeness))]
+        more = self.chosen.given_weight * given_csls(scene, decisions[0].pairs)
         for _ in range(self.settings.passes.learned):
             decisions.append(self._pass(scene, decisions[-1], more))
         return decisions
@@ -305,7 +315,7 @@ class ContextAgent:
             return worth if more is None else np.asarray(worth + more, np.float32)
 
         def rate(sight: Sight, pairs: Pairs, worth: Floats) -> Floats:
-            return self.calibration.confidences(log_odds(pairs, worth))
+            return self.chosen.calibration.confidences(log_odds(pairs, worth))
 
         return play_learned(scene, self.settings.passes, before, value, rate)
 
@@ -323,10 +333,7 @@ class ContextAgent:
             "format": FORMAT,
             "settings": asdict(self.settings),
             "seed": self.seed,
-            "calibration": asdict(self.calibration),
-            "likeness": self.likeness,
-            "given_weight": self.given_weight,
-            "chosen_by": self.chosen_by,
+            "chosen": asdict(self.chosen),
             "history": self.history,
         }
         weights = {name: tensor.contiguous() for name, tensor in self.key.state_dict().items()}
@@ -351,9 +358,9 @@ class ContextAgent:
         agent = ContextAgent(settings_of(about["settings"]), seed=about["seed"])
         agent.key = LearnedKey(agent.settings.key)
         agent.key.load_state_dict(weights)
-        agent.calibration = Calibration(**about["calibration"])
-        agent.likeness, agent.given_weight = about["likeness"], about["given_weight"]
-        agent.chosen_by, agent.history = about["chosen_by"], about["history"]
+        chosen = about["chosen"]
+        agent.chosen = Chosen(**{**chosen, "calibration": Calibration(**chosen["calibration"])})
+        agent.history = about["history"]
         return agent
 
     def _identity(self, pair: GraphPair, seeds: Links) -> dict[str, Any]:
@@ -414,41 +421,47 @@ class _Game:
         return Trial(sight.features[near], sight.keys[near], source, target, rewards)
 
     def judge(self, decisions: Decisions) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-        """Links of asked entities (their places), and for all links whether they are right."""
-        source, target = decisions.source_ids, decisions.target_ids
-        asked = (self.answers[source] > -2) | (self.answers_back[target] > -2)
-        return np.flatnonzero(asked), self.answers[source] == target
+        """Links of asked sources (their places), and for all links whether they are right."""
+        answers = self.answers[decisions.source_ids]
+        return np.flatnonzero(answers > -2), answers == decisions.target_ids
 
 
 class _Stages:
-    """Weights after every finished stage of a training, in a file; nothing without one."""
+    """Weights and history after every finished stage of a training, in a file; nothing without one."""
 
     def __init__(self, path: str | Path | None, run: dict[str, Any]) -> None:
         self.path = None if path is None else Path(path)
         self.run = json.loads(json.dumps(run))
-        self.done: dict[str, Any] = {}
+        self.weights: dict[str, dict[str, torch.Tensor]] = {}
+        self.histories: dict[str, list[dict[str, Any]]] = {}
         if self.path is not None and self.path.exists():
             from rlea.embed.checkpoint import load_checkpoint
 
-            arrays, _ = load_checkpoint(self.path, self.run)
+            arrays, state = load_checkpoint(self.path, self.run)
+            self.histories = state["histories"]
             for name, array in arrays.items():
                 stage, part = name.split("|")
-                self.done.setdefault(stage, {})[part] = torch.from_numpy(np.array(array))
+                self.weights.setdefault(stage, {})[part] = torch.from_numpy(np.array(array))
 
-    def load(self, stage: str, key: LearnedKey) -> bool:
-        """Put the weights as they were after a stage; whether it was finished before."""
-        if stage not in self.done:
+    def load(self, stage: str, agent: ContextAgent) -> bool:
+        """Put the agent as it was after a stage; whether it was finished before."""
+        if stage not in self.weights:
             return False
-        key.load_state_dict(self.done[stage])
+        assert agent.key is not None
+        agent.key.load_state_dict(self.weights[stage])
+        agent.history = list(self.histories[stage])
         return True
 
-    def save(self, stage: str, key: LearnedKey) -> None:
-        self.done[stage] = {name: tensor.clone() for name, tensor in key.state_dict().items()}
+    def save(self, stage: str, agent: ContextAgent) -> None:
+        """Keep the agent as it is now, after a stage."""
+        assert agent.key is not None
+        self.weights[stage] = {name: tensor.clone() for name, tensor in agent.key.state_dict().items()}
+        self.histories[stage] = list(agent.history)
         if self.path is not None:
             from rlea.embed.checkpoint import save_checkpoint
 
-            arrays = {f"{s}|{name}": value.numpy() for s, part in self.done.items() for name, value in part.items()}
-            save_checkpoint(self.path, arrays, {"run": self.run})
+            arrays = {f"{s}|{name}": value.numpy() for s, part in self.weights.items() for name, value in part.items()}
+            save_checkpoint(self.path, arrays, {"run": self.run, "histories": self.histories})
 
 
 def others(pair: GraphPair, seeds: Links) -> tuple[Ids, Ids]:
@@ -465,9 +478,12 @@ def shuffled(ids: Ids, number: int) -> Ids:
 
 
 def calibrate_on(decisions: Decisions, links: Links) -> Calibration:
-    """Confidences from the links of a pass whose source or target is in `links`."""
+    """Confidences from the links that a pass gave to the sources of `links`.
+
+    Not those of their targets as well: a wrong pair would count twice, once for either end, and a right one once.
+    """
     answers = dict(zip(links.source_ids.tolist(), links.target_ids.tolist(), strict=True))
-    known = np.isin(decisions.source_ids, links.source_ids) | np.isin(decisions.target_ids, links.target_ids)
+    known = np.isin(decisions.source_ids, links.source_ids)
     pairs = zip(decisions.source_ids[known].tolist(), decisions.target_ids[known].tolist(), strict=True)
     right = np.array([answers.get(s) == t for s, t in pairs], np.bool_)
     assert decisions.worth is not None

@@ -24,6 +24,7 @@ from rlea.embeddings import Embeddings
 from rlea.graph import Ids, Links
 from rlea.matchers.best_first import compiled_vectors, scale_of
 from rlea.matchers.evidence_game import Game, Rules, Side, Vectors, play, sort_rows
+from rlea.matching import Matching
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class PassSettings:
 
     fixed: int = 2  # passes with best-first's key; a third adds nothing
     learned: int = 2  # passes with the policy's key
-    candidates: int = 25  # best by re-estimated vectors, both ways; matches bring the others
+    candidates: int = 10  # best by re-estimated vectors, both ways; matches bring the others
     # Above so many pairs of entities the re-estimated vectors are not searched: the given candidates and those that
     # matches create must do.
     most_searched: int = 2_000_000_000
@@ -43,7 +44,7 @@ class PassSettings:
     kept_weight: float = 0.5  # of the matches of the pass before, in the fixed passes
     temperature: float = 0.12  # of confidence in a fixed pass
     nobody: float = 0.3
-    rivals: int = 20  # best of every entity by worth that a learned pass plays with; the others never come to the fore
+    rivals: int = 10  # best of every entity by worth that a learned pass plays with; the others never come to the fore
     # How far the root of evidence that came or went since the pass before moves a learned key.
     moves: float = 24.0
     spread: SpreadSettings = field(default_factory=SpreadSettings)
@@ -83,6 +84,11 @@ class Decisions:
     pairs: Pairs
     sight: Sight | None = None  # what the policy saw of `pairs`, in a learned pass
     worth: Floats | None = None  # keys of `pairs` before the first decision, in a learned pass
+
+    @property
+    def matching(self) -> Matching:
+        """The links alone, by their ids."""
+        return Matching.of(self.source_ids, self.target_ids, self.confidences)
 
 
 def play_fixed(scene: Scene, settings: PassSettings) -> Decisions:

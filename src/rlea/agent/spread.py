@@ -2,9 +2,11 @@
 
 Every link is a random vector, its label, the same in both graphs. At each step an entity takes the sum of its
 neighbours' vectors, weighed by how well the relation tells entities apart and less the more neighbours the neighbour
-has; seeds keep their labels. Relations that correspond turn some signs the same way in both graphs, so that "born in
-Rome" and "died in Rome" differ. What an entity is then made of are the links around it, up to four steps away: two
-entities with the same links around them in the same relations have the same vector, and no vector knows its own link.
+has; seeds keep their labels. Relations that correspond turn vectors by the same random angles in both graphs, and back
+by the same when they are followed the other way, so that "born in Rome" and "died in Rome" differ. What an entity is
+then made of are the links around it, up to four steps away: two entities with the same links around them in the same
+relations have the same vector. A match's own label comes back to it as it was, and is taken out: no vector knows its
+own link.
 """
 
 from __future__ import annotations
@@ -26,8 +28,8 @@ class SpreadSettings:
 
     dim: int = 256  # of one step; labels are random, so fewer dimensions are noise: 128 costs a point
     steps: int = 4
-    signed: float = 0.75  # share of the dimensions in which relations turn signs; the rest tells neighbours alone
-    unknown: float = 0.3  # factor there for a relation without a counterpart
+    turned: float = 0.75  # share of the dimensions in which relations turn vectors; the rest tells neighbours alone
+    unknown: float = 0.4  # weight of a relation without a counterpart
     correspondence: float = 0.1  # from which two relations count as each other's counterparts
 
 
@@ -39,48 +41,51 @@ def spread(memory: Memory, settings: SpreadSettings | None = None, seed: int = 0
     labels = random.standard_normal(shape, dtype=np.float32)
     labels /= np.linalg.norm(labels, axis=1, keepdims=True)
     groups = group_relations(memory.correspondence, settings.correspondence)
-    num_groups = 1 + max(int(part.max(initial=-1)) for part in groups)
-    num_signed = round(settings.signed * settings.dim)
-    signs = np.ones((num_groups + 1, settings.dim), np.float32)  # the last row is for relations without a counterpart
-    signs[:num_groups, :num_signed] = random.choice(np.array([-1, 1], np.float32), (num_groups, num_signed))
-    signs[num_groups, :num_signed] = settings.unknown
+    num_groups = int(max(np.abs(part).max(initial=0) for part in groups))
+    num_turned = round(settings.turned * settings.dim / 2)  # pairs of dimensions
+    angles = random.uniform(0, 2 * np.pi, (num_groups + 1, num_turned))
+    angles[0] = 0  # of relations without a counterpart
+    turns = np.stack([np.cos(angles), np.sin(angles)]).astype(np.float32)
     sides = (
         (memory.board.source, memory.source_ids, groups[0]),
         (memory.board.target, memory.target_ids, groups[1]),
     )
-    first, second = (_spread_side(*side, labels, memory, signs, settings.steps) for side in sides)
+    first, second = (_spread_side(*side, labels, memory, turns, settings) for side in sides)
     return first, second
 
 
 def group_relations(correspondence: Floats, least: float) -> tuple[Ids, Ids]:
-    """Numbers of groups of corresponding oriented relations, per side, -1 for those without a counterpart.
+    """Numbers of groups of corresponding oriented relations, per side: from 1, 0 for those without a counterpart.
 
-    Best pairs first: two that are free make a group, a free one joins the group of the other.
+    The opposite of a relation in group g is in group -g. Best pairs first: two that are free make a group, a free one
+    joins the group of the other.
     """
-    groups = tuple(np.full(size, -1, np.int32) for size in correspondence.shape)
-    rows, columns = np.nonzero(correspondence >= least)
+    groups = tuple(np.zeros(size, np.int32) for size in correspondence.shape)
+    half = correspondence.shape[0] // 2
+    rows, columns = np.nonzero(correspondence[:half] >= least)  # the other half says the same of the opposites
     order = np.lexsort((columns, rows, -correspondence[rows, columns]))
     count = 0
     for o, p in zip(rows[order], columns[order], strict=True):
-        own, other = groups[0][o], groups[1][p]
-        if own < 0 and other < 0:
-            groups[0][o] = groups[1][p] = count
+        own, other = int(groups[0][o]), int(groups[1][p])
+        if own and other:
+            continue
+        if not own and not other:
             count += 1
-        elif own < 0:
-            groups[0][o] = other
-        elif other < 0:
-            groups[1][p] = own
+        number = own or other or count
+        for part, relation in ((groups[0], o), (groups[1], p)):
+            part[relation], part[opposite(np.array([relation]), len(part))[0]] = number, -number
     return groups[0], groups[1]
 
 
 def _spread_side(
-    around: Neighbourhood, ids: Ids, groups: Ids, labels: Floats, memory: Memory, signs: Floats, steps: int
+    around: Neighbourhood, ids: Ids, groups: Ids, labels: Floats, memory: Memory, turns: Any, settings: SpreadSettings
 ) -> Floats:
-    num_entities, dim = len(around.starts) - 1, labels.shape[1]
+    num_entities, dim, steps = len(around.starts) - 1, labels.shape[1], settings.steps
     degrees = np.diff(around.starts)
     telling = around.functionality[opposite(around.relation_ids, len(around.functionality))]
-    weights = (telling / np.sqrt(degrees[around.neighbour_ids])).astype(np.float32)
-    kinds = groups[around.relation_ids]  # -1 is the last row of `signs`
+    kinds = groups[around.relation_ids]
+    known = np.where(kinds == 0, np.float32(settings.unknown), np.float32(1.0))
+    weights = (known * telling / np.sqrt(degrees[around.neighbour_ids])).astype(np.float32)
     is_seed, is_match = np.zeros(num_entities, np.bool_), np.zeros(num_entities, np.bool_)
     is_seed[ids[: memory.num_seeds]] = True
     is_match[ids[memory.num_seeds :]] = True
@@ -91,23 +96,36 @@ def _spread_side(
     result = np.empty((num_entities, steps * dim), np.float32)
     for step in range(steps):
         after = np.zeros((num_entities, dim), np.float32)
-        _step(around.starts, around.neighbour_ids, weights, kinds, signs, now, after, own, is_match, step > 0)
+        cosines, sines = turns
+        _step(around.starts, around.neighbour_ids, weights, kinds, cosines, sines, now, after, own, is_match, step > 0)
         result[:, step * dim : (step + 1) * dim] = after / np.float32(np.sqrt(steps))
         now = after
         now[is_seed] = own[is_seed]
     return result
 
 
+# Sums may be taken in any order, which makes vector instructions of the loop; it is the same order every time.
 @numba.njit(cache=True, parallel=True, fastmath={"reassoc", "nsz", "contract"})
-def _step(starts, neighbours, weights, kinds, signs, now, after, own, is_match, returns):  # type: ignore[no-untyped-def]
+def _step(starts, neighbours, weights, kinds, cosines, sines, now, after, own, is_match, returns):  # type: ignore[no-untyped-def]
     """Sums over neighbours, normalised; a match's own label, which comes back to it after two steps, is taken out."""
-    dim = now.shape[1]
+    dim, half = now.shape[1], cosines.shape[1]
     for entity in numba.prange(len(starts) - 1):
         total = after[entity]
         for i in range(starts[entity], starts[entity + 1]):
-            vector, turned, weight = now[neighbours[i]], signs[kinds[i]], weights[i]
-            for d in range(dim):
-                total[d] += weight * turned[d] * vector[d]
+            vector, weight = now[neighbours[i]], weights[i]
+            cosine = cosines[abs(kinds[i])]
+            sine = sines[abs(kinds[i])]
+            back = np.float32(1.0) if kinds[i] >= 0 else np.float32(-1.0)
+            # Dimension d turns with dimension half + d: so each runs over numbers that lie side by side.
+            for d in range(half):
+                a, b = vector[d], vector[half + d]
+                total[d] += weight * (cosine[d] * a - back * sine[d] * b)
+                total[half + d] += weight * (back * sine[d] * a + cosine[d] * b)
+            for d in range(2 * half, dim):
+                total[d] += weight * vector[d]
+        before = np.float32(0.0)
+        for d in range(dim):
+            before += total[d] * total[d]
         if returns and is_match[entity]:
             share = np.float32(0.0)
             for d in range(dim):
@@ -117,10 +135,12 @@ def _step(starts, neighbours, weights, kinds, signs, now, after, own, is_match, 
         length = np.float32(0.0)
         for d in range(dim):
             length += total[d] * total[d]
-        if length > 0:
+        if length > 1e-6 * before:  # else what is left is the rounding error of taking it out
             scale = np.float32(1.0) / np.sqrt(length)
             for d in range(dim):
                 total[d] *= scale
+        else:
+            total[:] = np.float32(0.0)
 
 
 # Sums may be taken in any order, which makes vector instructions of the loop; it is the same order every time.

@@ -22,19 +22,21 @@ class Matcher:
 
     def __call__(self, task: Task) -> Matching:
         # Imported on use: compiled code and scipy need not load to print the help.
-        return cast("Matching", import_module(f"rlea.matchers.{self.module}").match(task))
+        return cast("Matching", import_module(f"rlea.{self.module}").match(task))
 
 
 MATCHERS: dict[str, Matcher] = {
-    "nearest": Matcher("nearest", False, "the best target of every source"),
-    "mutual": Matcher("mutual", True, "pairs that are each other's best"),
-    "greedy": Matcher("greedy", True, "pairs in descending similarity"),
-    "csls": Matcher("csls", False, "nearest after discounting hubs"),
-    "rinf": Matcher("rinf", False, "nearest by the preferences of both sides"),
-    "sinkhorn": Matcher("sinkhorn", False, "entropic optimal transport"),
-    "hungarian": Matcher("hungarian", True, "assignment with the greatest total similarity"),
-    "stable": Matcher("stable", True, "stable marriage (Gale-Shapley)"),
-    "seq": Matcher("seq", True, "the paper's sequential baseline, after BootEA"),
-    "best-first": Matcher("best_first", True, "surest pair first, matches speak for their neighbours", True),
-    "rlea": Matcher("rlea", True, "the paper's agent: match or mismatch, learned by reinforcement", True, trained=True),
+    "nearest": Matcher("matchers.nearest", False, "the best target of every source"),
+    "mutual": Matcher("matchers.mutual", True, "pairs that are each other's best"),
+    "greedy": Matcher("matchers.greedy", True, "pairs in descending similarity"),
+    "csls": Matcher("matchers.csls", False, "nearest after discounting hubs"),
+    "rinf": Matcher("matchers.rinf", False, "nearest by the preferences of both sides"),
+    "sinkhorn": Matcher("matchers.sinkhorn", False, "entropic optimal transport"),
+    "hungarian": Matcher("matchers.hungarian", True, "assignment with the greatest total similarity"),
+    "stable": Matcher("matchers.stable", True, "stable marriage (Gale-Shapley)"),
+    "seq": Matcher("matchers.seq", True, "the paper's sequential baseline, after BootEA"),
+    "best-first": Matcher("matchers.best_first", True, "surest pair first, matches speak for their neighbours", True),
+    "rlea": Matcher(
+        "agent.matcher", True, "the agent: remembers what it matched, learns from held-out seeds", True, trained=True
+    ),
 }

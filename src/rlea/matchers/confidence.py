@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from rlea.candidates import Candidates
+    from rlea.matching import Matching
 
 Doubles = NDArray[np.float64]
 
@@ -63,6 +64,22 @@ def rate_pairs(
     row_shares = own - np.maximum(row_totals[rows], own)
     column_shares = own - np.maximum(column_totals[columns], own)
     return np.asarray(np.exp(0.5 * (row_shares + column_shares)))
+
+
+def threshold_for(confidences: Doubles, precision: float) -> float:
+    """The lowest confidence such that links with it or more are right in that share, if confidences are right."""
+    ordered = np.sort(np.asarray(confidences, np.float64))[::-1]
+    means = np.cumsum(ordered) / np.arange(1, len(ordered) + 1)
+    enough = np.flatnonzero(means >= precision)
+    return float(ordered[enough[-1]]) if len(enough) else float("inf")
+
+
+def keep_sure(matching: Matching, precision: float) -> Matching:
+    """The surest links, as many as can be kept for their mean confidence to be the precision asked for."""
+    from rlea.matching import Matching
+
+    kept = matching.confidences >= threshold_for(matching.confidences, precision)
+    return Matching.of(matching.source_ids[kept], matching.target_ids[kept], matching.confidences[kept])
 
 
 def similarities(candidates: Candidates, scores: NDArray[Any]) -> Doubles:

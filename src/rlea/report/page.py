@@ -90,6 +90,7 @@ def link_plots(result: Result) -> list[Plot]:
 
 def learning_plots(history: Sequence[dict[str, Any]]) -> list[Plot]:
     """What an agent achieved, episode by episode (`episode`, `aligned`, `length`, `reward`); none without episodes."""
+    history = [row for row in history if "episode" in row]
     if not history:
         return []
     # Single episodes are noisy: of a long history, means over equal stretches are shown.

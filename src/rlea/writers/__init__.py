@@ -40,12 +40,12 @@ def write_links(
     *,
     formats: Sequence[str] = tuple(LINK_FILES),
     about: MappingSet | None = None,
-    extra: Mapping[str, str] | None = None,
+    extra: Mapping[str, str | Callable[[Path], None]] | None = None,
 ) -> list[Path]:
     """Write links in several formats into a folder, all files together or none, and return their paths.
 
-    `about` is what the SSSOM file says about itself; `extra` has further text files (name -> content), such as the
-    record of the run, which belong to the same result.
+    `about` is what the SSSOM file says about itself; `extra` has further files (name -> text, or who writes it), such
+    as the record of the run, which belong to the same result.
     """
     folder = Path(folder)
     writers: dict[Path, Callable[[Path], None]] = {}
@@ -55,7 +55,7 @@ def write_links(
         path = folder / LINK_FILES[name]
         writers[path] = _writer(name, path, rows, about)
     for file_name, content in (extra or {}).items():
-        writers[folder / file_name] = _text_writer(content)
+        writers[folder / file_name] = _text_writer(content) if isinstance(content, str) else content
     return write_all(writers)
 
 

@@ -1,0 +1,126 @@
+"""What a pass decided, kept for those who ask why: the links in their order, and the best pairs of every source."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlea.errors import InputError
+from rlea.graph import Ids
+
+if TYPE_CHECKING:
+    from rlea.agent.passes import Decisions
+
+FORMAT = "rlea decisions 1"
+RIVALS = 5  # best pairs of every source that are kept
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """Links in the order in which they were decided, and the best pairs of every source by worth.
+
+    The pairs stand by source, the best first; a pass without a learned key has none. The link of a source is usually
+    one of its pairs.
+    """
+
+    source_ids: Ids  # (num_links,)
+    target_ids: Ids  # (num_links,)
+    keys: Floats  # (num_links,) when they were decided
+    confidences: Floats  # (num_links,)
+    pair_source_ids: Ids  # (num_pairs,) ascending
+    pair_target_ids: Ids  # (num_pairs,)
+    worth: Floats  # (num_pairs,) before the first decision
+
+    def __len__(self) -> int:
+        return len(self.source_ids)
+
+    @staticmethod
+    def of(decisions: Decisions) -> Trace:
+        """What is to be kept of a pass."""
+        source, target, worth = decisions.pairs.source_ids, decisions.pairs.target_ids, decisions.worth
+        if worth is None:
+            kept, worth = np.zeros(0, np.int64), np.zeros(0, np.float32)
+        else:
+            # Pairs are sorted by source and target and the sort is stable, so equals stand in the order of targets.
+            order = np.lexsort((-worth, source))
+            starts = np.searchsorted(source, source[order])
+            kept = order[np.arange(len(order)) - starts < RIVALS]
+        return Trace(
+            np.asarray(decisions.source_ids, np.int32),
+            np.asarray(decisions.target_ids, np.int32),
+            np.asarray(decisions.keys, np.float32),
+            np.asarray(decisions.confidences, np.float32),
+            np.asarray(source[kept], np.int32),
+            np.asarray(target[kept], np.int32),
+            np.asarray(worth[kept], np.float32),
+        )
+
+    @cached_property
+    def _steps(self) -> dict[int, int]:
+        return {source: place + 1 for place, source in enumerate(self.source_ids.tolist())}
+
+    def step(self, source: int) -> int | None:
+        """The place of a source's link in the order, from 1; None where it was given none."""
+        return self._steps.get(source)
+
+    def pairs(self, source: int) -> tuple[Ids, Floats]:
+        """The targets of a source's best pairs and their worth, the best first."""
+        low, high = np.searchsorted(self.pair_source_ids, [source, source + 1])
+        return self.pair_target_ids[low:high], self.worth[low:high]
+
+    def save(self, path: str | Path) -> None:
+        """Keep it as safetensors (no pickle), whole or not at all."""
+        from rlea.writers.atomic import atomic
+
+        with atomic(path) as temporary:
+            self.put(temporary)
+
+    def put(self, path: Path) -> None:
+        """Write it as it is, for a caller who sees to the whole."""
+        from safetensors.numpy import save_file
+
+        arrays = {name: np.ascontiguousarray(getattr(self, name)) for name in _TYPES}
+        save_file(arrays, path, metadata={"rlea": json.dumps({"format": FORMAT})})
+
+    @staticmethod
+    def load(path: str | Path) -> Trace:
+        """A trace as it was saved."""
+        from safetensors import SafetensorError, safe_open
+
+        remedy = "align again, or remove it: the rest of the run can be explained without it"
+        try:
+            with safe_open(path, framework="numpy") as file:
+                about = json.loads((file.metadata() or {}).get("rlea", "{}"))
+                arrays: dict[str, Any] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        except (OSError, SafetensorError, ValueError) as problem:
+            raise InputError("cannot be read as decisions of a run", path=path, remedy=remedy) from problem
+        is_known = isinstance(about, dict) and about.get("format") == FORMAT and set(arrays) == set(_TYPES)
+        if not is_known or any(arrays[name].dtype != kind for name, kind in _TYPES.items()):
+            raise InputError("does not hold decisions of this version", path=path, remedy=remedy)
+        trace = Trace(**arrays)
+        links, pairs = trace.source_ids.shape, trace.pair_source_ids.shape
+        lengths = [trace.target_ids.shape, trace.keys.shape, trace.confidences.shape]
+        others = [trace.pair_target_ids.shape, trace.worth.shape]
+        is_sorted = bool(np.all(trace.pair_source_ids[1:] >= trace.pair_source_ids[:-1]))
+        if len(links) != 1 or len(pairs) != 1 or {*lengths} != {links} or {*others} != {pairs} or not is_sorted:
+            raise InputError("holds decisions that do not fit together", path=path, remedy=remedy)
+        return trace
+
+
+_TYPES: dict[str, Any] = {
+    "source_ids": np.int32,
+    "target_ids": np.int32,
+    "keys": np.float32,
+    "confidences": np.float32,
+    "pair_source_ids": np.int32,
+    "pair_target_ids": np.int32,
+    "worth": np.float32,
+}

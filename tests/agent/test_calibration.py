@@ -1,0 +1,180 @@
+"""Confidences: known chances found again, odds against a direct softmax, thresholds by hand."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rlea.agent.calibration import MOST, Calibration, log_odds
+from rlea.agent.sight import Pairs
+from rlea.matchers.confidence import threshold_for
+
+
+def calibration_error(chances, right, num_bins=10):
+    """Mean distance between what is said and what is so, over bins of equal width."""
+    bins = np.minimum((chances * num_bins).astype(int), num_bins - 1)
+    gaps = [abs(chances[bins == b].sum() - right[bins == b].sum()) for b in range(num_bins)]
+    return sum(gaps) / len(chances)
+
+
+def simulated(weights, size=20_000, seed=0):
+    """Rows of odds and outcomes whose chance is a logistic function of them."""
+    rng = np.random.default_rng(seed)
+    odds = np.clip(rng.normal(0, 3, (size, 3)), -MOST, MOST).astype(np.float32)
+    chances = 1 / (1 + np.exp(-(weights[0] + odds @ np.array(weights[1:]))))
+    return odds, chances, rng.random(size) < chances
+
+
+@pytest.mark.parametrize("weights", [(-1.0, 0.8, 0.3, 0.1), (0.5, 0.2, 0.2, 0.0), (2.0, 0.0, 0.6, 0.4)])
+def test_fit_recovers_known_chances(weights):
+    odds, _, right = simulated(weights)
+    fitted = Calibration.fit(odds, right)
+    np.testing.assert_allclose([fitted.bias, fitted.source, fitted.target, fitted.worth], weights, atol=0.12)
+    fresh, chances, outcomes = simulated(weights, seed=1)
+    found = fitted.confidences(fresh)
+    assert calibration_error(found, outcomes) < 0.03
+    assert np.abs(found - chances).mean() < 0.02
+    # The measure can tell: unfitted confidences are off.
+    assert calibration_error(Calibration(bias=3.0).confidences(fresh), outcomes) > 0.05
+
+
+def test_a_slope_that_is_cut_leaves_the_rest_calibrated():
+    """The worth counts against the pair where the odds are clear: its slope is cut, the mean must stay right."""
+    rng = np.random.default_rng(0)
+    odds = np.column_stack([rng.normal(3, 1, 20_000), rng.normal(3, 1, 20_000), rng.normal(6, 2, 20_000)])
+    odds = odds.astype(np.float32)
+    right = rng.random(20_000) < 1 / (1 + np.exp(-(odds @ np.array([0.6, 0.6, -0.4]))))
+    fitted = Calibration.fit(odds, right)
+    assert fitted.worth == 0
+    assert fitted.confidences(odds).mean() == pytest.approx(right.mean(), abs=0.02)
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [
+        (0.0, 0.5, -0.5, 0.2),
+        (0.0, -0.2, 0.4, -0.3),
+        pytest.param(
+            (1.0, -0.5, -0.4, -0.3),
+            marks=pytest.mark.xfail(strict=True, reason="the last slope stays though it is below zero"),
+        ),
+    ],
+)
+def test_slopes_are_never_below_zero(weights):
+    odds, _, right = simulated(weights)
+    fitted = Calibration.fit(odds, right)
+    slopes = np.array([fitted.source, fitted.target, fitted.worth])
+    assert (slopes >= 0).all()
+    assert ((slopes > 0.1) == (np.array(weights[1:]) > 0)).all()
+    assert fitted.confidences(odds).mean() == pytest.approx(right.mean(), abs=0.02)
+
+
+def link_rows(size, rng):
+    """Odds as those of links are, mostly clear and much alike, and outcomes that follow them."""
+    clear = rng.normal(3, 2, (size, 1)) + rng.normal(0, 1, (size, 3))
+    odds = np.clip(clear, -MOST, MOST).astype(np.float32)
+    return odds, rng.random(size) < 1 / (1 + np.exp(-odds @ np.array([0.4, 0.4, 0.0])))
+
+
+@pytest.mark.xfail(strict=True, reason="next to no penalty: thirty links are believed as if they were thousands")
+def test_few_links_are_not_believed_too_much():
+    """With thirty validation links the fit must not be much worse than the defaults, which are off by 0.03 here."""
+    errors = []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        fitted = Calibration.fit(*link_rows(30, rng))
+        odds, right = link_rows(5000, rng)
+        with np.errstate(over="ignore"):
+            errors.append(calibration_error(fitted.confidences(odds), right))
+    assert np.mean(errors) < 0.05
+
+
+@pytest.mark.parametrize("answer", [True, False])
+def test_all_or_none_right_takes_the_defaults(answer):
+    assert Calibration.fit(np.zeros((5, 3), np.float32), np.full(5, answer)) == Calibration()
+    assert Calibration.fit(np.zeros((0, 3), np.float32), np.zeros(0, bool)) == Calibration()
+
+
+def test_confidences_by_hand():
+    rows = np.array([[0, 0, 5], [2, 4, -1], [-12, -12, -12]], np.float32)
+    expected = 1 / (1 + np.exp([0, -3, 12]))
+    np.testing.assert_allclose(Calibration().confidences(rows), expected, rtol=1e-5)
+    more = Calibration(bias=1.0, source=0.0, target=0.0, worth=2.0)
+    np.testing.assert_allclose(more.confidences(rows[:1]), 1 / (1 + np.exp(-11.0)), rtol=1e-5)
+
+
+@pytest.mark.xfail(strict=True, reason="the exponential of float32 overflows from 89 on, with a warning")
+def test_steep_slopes_do_not_overflow():
+    """Where training is separable the slopes grow: the least likely pair is simply unlikely."""
+    steep = Calibration(bias=-10.0, source=4.0, target=4.0, worth=4.0)
+    rows = np.array([[-12, -12, -12], [12, 12, 12]], np.float32)
+    np.testing.assert_allclose(steep.confidences(rows), [0, 1], atol=1e-6)
+
+
+def direct_odds(ids, worth):
+    """log(p / (1 - p)) of the softmax among the pairs of the same id and nobody."""
+    result = []
+    for own, i in enumerate(ids.tolist()):
+        others = 1 + sum(np.exp(w) for k, w in enumerate(worth.tolist()) if ids[k] == i and k != own)
+        share = np.exp(worth[own]) / (np.exp(worth[own]) + others)
+        result.append(np.log(share / (1 - share)))
+    return np.array(result)
+
+
+worths = st.lists(
+    st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(-80, 80)),
+    min_size=1,
+    max_size=25,
+    unique_by=lambda row: row[:2],
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(worths)
+def test_log_odds_against_a_direct_softmax(rows):
+    source, target, worth = np.array(sorted(rows)).T
+    pairs, worth = Pairs(source.astype(np.int32), target.astype(np.int32)), (worth / 10).astype(np.float32)
+    exact = worth.astype(np.float64)
+    expected = np.column_stack([direct_odds(source, exact), direct_odds(target, exact), exact])
+    np.testing.assert_allclose(log_odds(pairs, worth), np.clip(expected, -MOST, MOST), atol=1e-4)
+
+
+def test_log_odds_of_extreme_worths_are_finite():
+    pairs = Pairs(np.array([0, 0, 1, 2, 2], np.int32), np.array([0, 1, 1, 2, 3], np.int32))
+    worth = np.array([1e30, -1e30, 5e4, -3e38, 800.0], np.float32)
+    odds = log_odds(pairs, worth)
+    assert np.isfinite(odds).all()
+    assert odds[:, 0].tolist() == [MOST, -MOST, MOST, -MOST, MOST]
+    level = log_odds(pairs, np.full(5, 1e30, np.float32))
+    np.testing.assert_allclose(level[:, 0], [0, 0, MOST, 0, 0], atol=1e-6)
+    nobody = np.zeros(0, np.int32)
+    assert log_odds(Pairs(nobody, nobody), np.zeros(0, np.float32)).shape == (0, 3)
+
+
+def test_threshold_by_hand():
+    confidences = np.array([0.5, 1.0, 0.8, 0.9])  # means from the top: 1, .95, .9, .8
+    assert threshold_for(confidences, 1.0) == 1.0
+    assert threshold_for(confidences, 0.94) == 0.9
+    assert threshold_for(confidences, 0.89) == 0.8
+    assert threshold_for(confidences, 0.5) == 0.5
+    assert threshold_for(confidences - 0.5, 0.9) == np.inf
+    assert threshold_for(np.zeros(0), 0.9) == np.inf
+
+
+def test_a_mean_may_recover_only_downwards():
+    """The lowest confidence counts: means fall all the way, so the last that is enough is the lowest."""
+    rng = np.random.default_rng(0)
+    confidences = rng.random(200)
+    least = threshold_for(confidences, 0.8)
+    kept = confidences[confidences >= least]
+    assert kept.mean() >= 0.8
+    lower = confidences[confidences < least].max()
+    assert confidences[confidences >= lower].mean() < 0.8
+
+
+@pytest.mark.xfail(
+    strict=True, reason="of links with the same confidence at the threshold all are kept, those too many included"
+)
+def test_ties_at_the_threshold_do_not_break_the_promise():
+    confidences = np.array([1.0, 0.8, 0.8])  # 1 and one 0.8 would do, but there is no telling the two apart
+    assert confidences[confidences >= threshold_for(confidences, 0.9)].mean() >= 0.9

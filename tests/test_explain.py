@@ -1,0 +1,579 @@
+"""Why a link: by hand on a tiny pair, by the agent's own features on a synthetic one, and on the command line."""
+
+import contextlib
+import json
+import re
+import shutil
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import rlea
+from rlea import cli, pipeline
+from rlea import explain as module
+from rlea.agent.passes import Decisions, PassSettings, Scene, play_fixed, play_learned
+from rlea.agent.sight import COLUMNS, Pairs, look
+from rlea.agent.trace import Trace
+from rlea.errors import InputError
+from rlea.explain import Run, explain, find_entity
+from rlea.graph import KnowledgeGraph
+from rlea.pipeline import DECISIONS as FILE
+
+PAGE = Path(__file__).parent.parent / "docs" / "explain.md"
+CITIES = [("Paris", "France", "Parigi", "Francia"), ("Rome", "Italy", "Roma", "Italia"),
+          ("Madrid", "Spain", "Madrido", "Spagna")]  # fmt: skip
+
+
+def run_align(monkeypatch, *arguments):
+    """`rlea align` in this process, for fixtures that serve many tests."""
+    monkeypatch.setattr(sys, "argv", ["rlea", "align", *map(str, arguments), "--json"])
+    with contextlib.suppress(SystemExit):  # whether there is a run to be explained, the tests will see
+        cli.main()
+
+
+def write_europe(folder):
+    """Three capitals of three seeded countries on a seeded continent; Atlantis has no counterpart."""
+    s, t = "http://s.example/", "http://t.example/"
+    source = [("Atlantis", "locatedIn", "Europe"), ("place/Springfield", "twinOf", "film/Springfield")]
+    target = []
+    seeds = [("Europe", "Europa")]
+    for city, country, other_city, other_country in CITIES:
+        source += [(city, "capitalOf", country), (city, "locatedIn", "Europe")]
+        target += [(other_city, "hauptstadtVon", other_country), (other_city, "liegtIn", "Europa")]
+        seeds.append((country, other_country))
+    for name, prefix, triples in (("source.nt", s, source), ("target.nt", t, target)):
+        lines = [" ".join(f"<{prefix}{word}>" for word in triple) + " .\n" for triple in triples]
+        (folder / name).write_text("".join(lines))
+    (folder / "seeds.tsv").write_text("".join(f"{s}{first}\t{t}{second}\n" for first, second in seeds))
+
+
+@pytest.fixture(scope="module")
+def europe(tmp_path_factory):
+    """The folder of a run on the tiny pair; its inputs lie beside it and were typed as relative paths."""
+    folder = tmp_path_factory.mktemp("europe")
+    write_europe(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        run_align(patch, "source.nt", "target.nt", "--seeds=seeds.tsv", "--output", "runs/out", "-q")
+    return folder / "runs" / "out"
+
+
+@pytest.fixture
+def own(europe, tmp_path):
+    """A copy of the run and its inputs, to be spoilt."""
+    shutil.copytree(europe.parent.parent, tmp_path / "europe")
+    return tmp_path / "europe" / "runs" / "out"
+
+
+def confidences(run):
+    rows = [line.split("\t") for line in (run / "links.tsv").read_text().splitlines()[1:]]
+    return {source.removeprefix("http://s.example/"): float(value) for source, _, value in rows}
+
+
+def keep_trace(run, order, worth=None):
+    """A `decisions.safetensors` with the run's links in an order (target names), and pairs with a worth."""
+    opened = Run.open(run)
+    found = dict(zip(opened.source_ids.tolist(), zip(opened.target_ids, opened.confidences, strict=True), strict=True))
+    source = np.array([opened.pair.source.entity_index[f"http://s.example/{name}"] for name in order], np.int32)
+    target = np.array([found[s][0] for s in source.tolist()], np.int32)
+    sure = np.array([found[s][1] for s in source.tolist()], np.float32)
+    rows = sorted(
+        (
+            opened.pair.source.entity_index[f"http://s.example/{s}"],
+            opened.pair.target.entity_index[f"http://t.example/{t}"],
+            w,
+        )
+        for s, t, w in (worth or [])
+    )
+    pairs = Pairs(*(np.array([row[k] for row in rows], np.int32) for k in (0, 1)))
+    values = np.array([row[2] for row in rows], np.float32)
+    Trace.of(Decisions(source, target, sure, sure, pairs, None, values)).save(run / FILE)
+
+
+# ---- by hand --------------------------------------------------------------------------------------------------------
+
+
+def test_a_link_by_hand(europe):
+    """Relations correspond W / (W + 1), W the trust in the three cities; Europe has four places, a country one."""
+    sure = confidences(europe)
+    assert set(sure) == {"Paris", "Rome", "Madrid"}
+    total = sum(sure.values())
+    like = total / (total + 1)
+    answer = explain(europe, "Paris")
+    assert (answer.outcome, answer.target.name, answer.matcher, answer.pool) == (
+        "matched", "Parigi", "best-first", "all"
+    )  # fmt: skip
+    assert answer.link.confidence == pytest.approx(sure["Paris"], abs=1e-6)
+    assert (answer.link.step, answer.num_steps, answer.in_pool, answer.taken) == (None, None, True, None)
+    country, continent = answer.case.supports
+    assert (country.source.name, country.target.name, country.is_seed) == ("France", "Francia", True)
+    assert (country.source_relation.name, country.target_relation.name) == ("capitalOf", "hauptstadtVon")
+    assert country.source_relation.is_outward
+    assert country.target_relation.is_outward
+    for row, identifying in ((country, 1.0), (continent, 0.25)):
+        assert row.correspondence == pytest.approx(like, rel=1e-5)
+        assert row.identifying == pytest.approx(identifying)
+        assert row.trust == 1
+        assert row.evidence == pytest.approx(like * identifying, rel=1e-5)
+    assert answer.case.evidence == pytest.approx(1.25 * like, rel=1e-5)
+    assert answer.case.source_contradictions == answer.case.target_contradictions == ()
+    assert {(rival.target.name, rival.taken.source.name) for rival in answer.rivals} == {
+        ("Roma", "Rome"), ("Madrido", "Madrid")
+    }  # fmt: skip
+    for rival in answer.rivals:
+        assert rival.case.evidence == pytest.approx(0.25 * like, rel=1e-5)
+        assert rival.why == f"taken by {rival.taken.source.name} (confidence {rival.taken.confidence:.2f})"
+
+
+def test_a_pair_that_was_not_matched(europe):
+    total = sum(confidences(europe).values())
+    like = total / (total + 1)
+    answer = explain(europe, "Paris", "Roma")
+    assert answer.outcome == "not matched"
+    assert (answer.link.target.name, answer.taken.source.name) == ("Parigi", "Rome")
+    assert [row.source.name for row in answer.case.supports] == ["Europe"]
+    (mine,), (its,) = answer.case.source_contradictions, answer.case.target_contradictions
+    assert (mine.neighbour.name, mine.counterpart.name, mine.relation.name) == ("France", "Francia", "capitalOf")
+    assert (its.neighbour.name, its.counterpart.name, its.relation.name) == ("Italia", "Italy", "hauptstadtVon")
+    for row in (mine, its):
+        assert (row.seen, row.is_seed) == (0, True)
+        assert row.missing == row.expected == pytest.approx(like, rel=1e-5)
+    assert [rival.target.name for rival in answer.rivals] == ["Parigi", "Madrido"]
+    assert answer.rivals[0].why == "the link that the source has"
+
+
+def test_the_matched_pair_is_the_same_with_its_target(europe):
+    assert explain(europe, "Paris", "Parigi") == explain(europe, "Paris")
+
+
+def test_a_source_without_a_link_has_candidates(europe):
+    answer = explain(europe, "Atlantis")
+    assert (answer.outcome, answer.target, answer.link, answer.case) == ("no link", None, None, None)
+    assert sorted(rival.target.name for rival in answer.rivals) == ["Madrido", "Parigi", "Roma"]
+    assert all("taken by" in rival.why for rival in answer.rivals)
+    assert explain(europe, "film/Springfield".join(["http://s.example/", ""])).rivals == ()
+
+
+def test_seeds_were_given(europe):
+    answer = explain(europe, "Europe")
+    assert (answer.outcome, answer.link.is_seed, answer.in_pool) == ("seed", True, False)
+    assert sorted(row.source.name for row in answer.case.supports) == ["Madrid", "Paris", "Rome"]
+    assert not any(row.source_relation.is_outward for row in answer.case.supports)
+    wrong = explain(europe, "Paris", "Francia")
+    assert wrong.taken.is_seed
+    assert not wrong.in_pool
+    # The counterpart of France is this very target: that is no contradiction.
+    assert [row.neighbour.name for row in wrong.case.source_contradictions] == ["Europe"]
+
+
+# ---- with the decisions ---------------------------------------------------------------------------------------------
+
+
+def test_steps_and_worth(own):
+    worth = [("Paris", "Parigi", 5.0), ("Paris", "Roma", 2.0), ("Paris", "Madrido", 3.0), ("Atlantis", "Roma", 1.0)]
+    keep_trace(own, ["Madrid", "Paris", "Rome"], worth)
+    answer = explain(own, "Paris")
+    assert (answer.link.step, answer.num_steps, answer.case.worth) == (2, 3, 5.0)
+    first, second = answer.rivals
+    assert (first.target.name, first.case.worth, first.taken.step) == ("Madrido", 3.0, 1)
+    assert re.fullmatch(r"taken by Madrid \(step 1, confidence [\d.]+\)", first.why)
+    assert second.why.endswith("after this source had its link (step 2)")
+    (candidate,) = explain(own, "Atlantis").rivals
+    assert candidate.why.startswith("taken by Rome (step 3")
+    # Rome has no pairs there: its rivals come from the neighbours.
+    assert len(explain(own, "Rome").rivals) == 2
+
+
+def test_a_link_that_was_left_out_is_told(own):
+    keep_trace(own, ["Rome", "Madrid", "Paris"], [("Rome", "Roma", 1.0), ("Madrid", "Roma", 0.5)])
+    links = (own / "links.tsv").read_text().splitlines(keepends=True)
+    (own / "links.tsv").write_text("".join(line for line in links if "Rome" not in line))
+    answer = explain(own, "Rome")
+    assert (answer.outcome, answer.left_out.target.name, answer.left_out.step) == ("no link", "Roma", 1)
+    assert answer.rivals[0].why == "taken by nobody: too little speaks for it"
+    other = explain(own, "Madrid").rivals[0]
+    assert other.target.name == "Roma"
+    assert other.taken is None
+    assert other.why.startswith("less evidence (")
+
+
+@pytest.mark.parametrize("how", ["other links", "other graphs"])
+def test_decisions_of_another_run_are_not_believed(own, how):
+    keep_trace(own, ["Rome", "Madrid", "Paris"])
+    trace = Trace.load(own / FILE)
+    if how == "other links":
+        replace(trace, confidences=trace.confidences[::-1] / 2).save(own / FILE)
+    else:
+        far = np.array([10**6], np.int32)
+        replace(trace, pair_source_ids=far, pair_target_ids=far, worth=np.ones(1, np.float32)).save(own / FILE)
+    answer = explain(own, "Paris")
+    assert answer.num_steps is None
+    assert "of other links" in answer.notes[0]
+
+
+def test_a_rival_that_is_worth_less(own):
+    """Under a matcher that is not one-to-one, being taken is no reason."""
+    keep_trace(own, ["Madrid", "Paris", "Rome"], [("Paris", "Parigi", 5.0), ("Paris", "Roma", 2.0)])
+    record = json.loads((own / "run.json").read_text())
+    record["result"]["matcher"] = "nearest"
+    (own / "run.json").write_text(json.dumps(record))
+    assert explain(own, "Paris").rivals[0].why == "worth less (2.00 against 5.00)"
+    (own / FILE).unlink()
+    assert explain(own, "Paris").rivals[0].why.startswith("less evidence (0.")
+
+
+# ---- against the agent's features -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def synthetic(tmp_path_factory):
+    """A run on a synthetic pair, with the decisions of a learned pass whose key is the fixed one."""
+    folder = tmp_path_factory.mktemp("synthetic")
+    from rlea.synthetic import SyntheticSettings, write_synthetic
+
+    write_synthetic(folder / "pair", SyntheticSettings(num_entities=250, triples_per_entity=6, seed=3))
+    pair = pipeline.read(folder / "pair")
+    result = rlea.align(pair, rlea.AlignSettings("names", "best-first", pool="all"))
+    _, source_ids, target_ids = pipeline.choose_pool(pair, "all")
+    given = rlea.find_candidates(rlea.embed_entities(pair, "names"), source_ids, target_ids, 10)
+    from rlea.agent.memory import Board
+
+    scene = Scene(Board.of(pair.source, pair.target), pair.train, source_ids, target_ids, given)
+    settings = PassSettings()
+    before = play_fixed(scene, settings)
+    decisions = play_learned(
+        scene, settings, before, lambda sight, _: sight.keys, lambda _, __, worth: 1 / (1 + np.exp(-worth))
+    )
+    matching = rlea.Matching.of(decisions.source_ids, decisions.target_ids, decisions.confidences)
+    pipeline.write(folder / "run", replace(result, matching=matching))
+    trace = Trace.of(decisions)
+    trace.save(folder / "run" / FILE)
+    return Run.open(folder / "run", pair=pair), trace
+
+
+def features_of(run, pairs):
+    nothing = tuple(np.zeros((side.num_entities, 1), np.float32) for side in (run.pair.source, run.pair.target))
+    features = look(pairs, run.memory, nothing, evidence_weight=1.0).features
+    names = ("evidence", "missing source", "missing target")
+    return np.stack([features[:, COLUMNS.index(name)] for name in names], axis=1).astype(np.float64)
+
+
+def test_sums_are_the_features_of_the_agent(synthetic):
+    """Links, near pairs and any pairs: evidence and contradictions add up to what the agent sees."""
+    run, trace = synthetic
+    rng = np.random.default_rng(0)
+    anyone = rng.integers(run.pair.source.num_entities, size=200), rng.integers(run.pair.target.num_entities, size=200)
+    pairs = Pairs.of(
+        np.concatenate([run.source_ids, trace.pair_source_ids, anyone[0]]),
+        np.concatenate([run.target_ids, trace.pair_target_ids, anyone[1]]),
+    )
+    seen = features_of(run, pairs)
+    cases = [run.weigh(int(s), int(t)) for s, t in zip(pairs.source_ids, pairs.target_ids, strict=True)]
+    rows = [(case.evidence, case.source_missing, case.target_missing) for case in cases]
+    assert np.allclose(rows, np.column_stack([seen[:, 0] ** 2, seen[:, 1:]]), rtol=1e-4, atol=1e-5)
+    assert (seen[:, 0] > 0).mean() > 0.3
+    assert (seen[:, 1:] > 0).any(axis=0).all()
+    for case in cases:
+        assert case.evidence == pytest.approx(sum(row.evidence for row in case.supports))
+        for row in (*case.source_contradictions, *case.target_contradictions):
+            assert row.missing == pytest.approx(row.expected - row.seen)
+
+
+def test_every_link_of_a_pass_has_its_step_and_worth(synthetic):
+    run, trace = synthetic
+    assert len(trace) > 150
+    for place, source in enumerate(trace.source_ids.tolist()):
+        answer = run.explain(run.pair.source.entities[source])
+        assert (answer.outcome, answer.link.step, answer.num_steps) == ("matched", place + 1, len(trace))
+        assert answer.target.identifier == run.pair.target.entities[trace.target_ids[place]]
+        worths = [rival.case.worth for rival in answer.rivals]
+        assert len(worths) <= 5
+        if None not in worths:
+            assert worths == sorted(worths, reverse=True)
+
+
+def test_without_decisions_the_best_by_evidence_are_found(synthetic):
+    """Of all targets, by brute force."""
+    run, _ = synthetic
+    run = replace(run, trace=None)
+    checked = 0
+    for source in run.source_ids[::20].tolist():
+        answer = run.explain(run.pair.source.entities[source])
+        targets = np.flatnonzero(run._is_open[1])
+        evidence = features_of(run, Pairs(np.full(len(targets), source, np.int32), targets.astype(np.int32)))[:, 0] ** 2
+        evidence[targets == run.memory.counterparts[source]] = 0
+        best = np.sort(evidence)[::-1][:5]
+        found = [rival.case.evidence for rival in answer.rivals]
+        assert np.allclose(found, best[: len(found)], rtol=1e-4)
+        assert len(found) == min((best > 0).sum(), 5)
+        checked += len(found)
+    assert checked > 20
+
+
+def star(prefix, leaves):
+    import polars as pl
+
+    rows = [(f"{prefix}hub", f"{prefix}r{2 - leaf % 3}", f"{prefix}{leaf:03}") for leaf in range(leaves)]
+    return KnowledgeGraph.build(pl.DataFrame(rows, schema=["head", "relation", "tail"], orient="row"))
+
+
+def star_run(leaves):
+    source, target = star("s", leaves), star("t", leaves)
+    ids = np.arange(leaves + 1, dtype=np.int32)  # of the leaves, then the hub
+    pair = rlea.GraphPair("stars", source, target, rlea.Links.of(ids[::2], ids[::2]), default_pool="all")
+    found = ids[1::2]
+    return Run(pair, "best-first", "names", "all", found, found, np.full(len(found), 0.5, np.float32), None)
+
+
+def test_of_a_hub_as_many_edges_count_as_the_agent_looks_at():
+    run = star_run(300)
+    hubs = run.pair.source.entity_index["shub"], run.pair.target.entity_index["thub"]
+    case = run.weigh(*hubs)
+    seen = features_of(run, Pairs.of(np.array(hubs[:1]), np.array(hubs[1:])))[0]
+    assert case.evidence == pytest.approx(seen[0] ** 2, rel=1e-4)
+    assert len(case.supports) == 256
+
+
+def test_relations_keep_their_names_where_only_the_most_frequent_count(monkeypatch):
+    """Of r0, r1 and r2 with 10, 11 and 11 edges, and a cap of two, the last two are left."""
+    monkeypatch.setattr("rlea.agent.memory.MAX_RELATIONS", 2)
+    monkeypatch.setattr(module, "MAX_RELATIONS", 2)
+    run = star_run(32)
+    case = run.weigh(run.pair.source.entity_index["shub"], run.pair.target.entity_index["thub"])
+    assert len(case.supports) > 10
+    for row in case.supports:
+        assert row.source_relation.name == f"sr{2 - int(row.source.name[1:]) % 3}"
+        assert row.target_relation.name == f"tr{2 - int(row.target.name[1:]) % 3}"
+
+
+# ---- names ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["Rome", "http://s.example/Rome", "<http://s.example/Rome>"])
+def test_entities_by_name_and_identifier(europe, text):
+    assert explain(europe, text).source.identifier == "http://s.example/Rome"
+
+
+def test_names_with_underscores_and_labels():
+    import polars as pl
+
+    triples = pl.DataFrame({"head": ["http://x/resource/New_York%21"], "relation": ["r"], "tail": ["http://x/Q1"]})
+    graph = KnowledgeGraph.build(triples, names={"http://x/Q1": "Hudson"})
+    for text in ("New York!", "New_York%21", "New_York!"):
+        assert graph.entities[find_entity(graph, text, "source")] == "http://x/resource/New_York%21"
+    for text in ("Hudson", "Q1"):
+        assert graph.entities[find_entity(graph, text, "source")] == "http://x/Q1"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["Pariss"], "the source graph has no entity 'Pariss'; did you mean Paris."),
+        (["atlantis"], "did you mean Atlantis."),
+        (["Paris", "Romma"], "the target graph has no entity 'Romma'; did you mean Roma."),
+        (["Roma"], "it stands in the target graph"),
+        (["Paris", "Rome"], "it stands in the source graph"),
+        (["xyzzy"], "such as http://s.example/Atlantis."),
+        ([""], "the source graph has no entity ''"),
+        (["http://s.example/Pari"], "did you mean http://s.example/Paris"),
+    ],
+)
+def test_unknown_entities_end_in_one_sentence(europe, run_cli, arguments, words):
+    done = run_cli("explain", europe, *arguments)
+    assert (done.code, done.out) == (2, "")
+    assert words in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_an_ambiguous_name_is_no_answer(europe, run_cli):
+    done = run_cli("explain", europe, "Springfield")
+    assert done.code == 2
+    assert "2 entities of the source graph are called 'Springfield'" in done.err
+    assert "http://s.example/film/Springfield, http://s.example/place/Springfield" in done.err
+    assert run_cli("explain", europe, "http://s.example/film/Springfield").code == 0
+
+
+def test_in_large_graphs_close_names_are_looked_for_under_the_same_letter(europe, monkeypatch):
+    monkeypatch.setattr(module, "MOST_COMPARED", 2)
+    with pytest.raises(InputError, match="did you mean Paris"):
+        explain(europe, "pariss")
+
+
+# ---- the command line -----------------------------------------------------------------------------------------------
+
+
+def test_json_is_the_whole_answer(europe, run_cli):
+    done = run_cli("explain", europe, "Paris", "Roma", "--json")
+    assert (done.code, done.err) == (0, "")
+    assert json.loads(done.out) == json.loads(json.dumps(asdict(explain(europe, "Paris", "Roma"))))
+
+
+def printed(run_cli, *arguments):
+    done = run_cli("explain", *arguments)
+    assert (done.code, done.err) == (0, "")
+    return " ".join(done.out.split())
+
+
+def test_the_terminal_tells_the_same(own, run_cli):
+    text = printed(run_cli, own, "Paris")
+    for words in ("Paris - Parigi", "Matched by best-first on names: confidence", "France", "Francia (seed)",
+                  "capitalOf →", "hauptstadtVon →", "Rivals", "taken by Rome"):  # fmt: skip
+        assert words in text
+    assert "matched elsewhere" not in text
+    text = printed(run_cli, own, "Paris", "Roma")
+    for words in ("Not matched", "Paris is matched with Parigi: confidence", "Roma is matched with Rome: confidence",
+                  "Neighbours matched elsewhere", "Italia"):  # fmt: skip
+        assert words in text
+    assert "No link was found for it" in printed(run_cli, own, "Atlantis")
+    assert "A seed: it was given" in printed(run_cli, own, "Europe")
+    assert "not to be matched" in printed(run_cli, own, "Paris", "Francia")
+    nobody = printed(run_cli, own, "http://s.example/film/Springfield", "Roma")
+    assert "No matched neighbour speaks for it" in nobody
+    keep_trace(own, ["Rome", "Madrid", "Paris"], [("Paris", "Parigi", 1.5), ("Paris", "Roma", 0.5)])
+    text = printed(run_cli, own, "Paris")
+    assert "step 3 of 3, confidence" in text
+    assert "worth" in text
+    links = (own / "links.tsv").read_text().splitlines(keepends=True)
+    (own / "links.tsv").write_text("".join(line for line in links if "Rome" not in line))
+    assert "It was matched with Roma (step 1 of 3" in printed(run_cli, own, "Rome")
+    (own / "links.tsv").write_text("".join(links[:-1]) + links[-1].replace(links[-1].split("\t")[2], "0.1\n"))
+    done = run_cli("explain", own, "Paris")
+    assert "Note: decisions.safetensors is of other links" in " ".join(done.out.split())
+
+
+def test_long_tables_are_cut(run_cli, monkeypatch):
+    from rlea.screen import explanation_view, out
+
+    with out.capture() as caught:
+        out.print(explanation_view(star_run(40).explain("shub", "thub"), rows=3))
+    assert "and 37 more (--json has them all)" in " ".join(caught.get().split())
+
+
+@pytest.mark.parametrize("matcher", ["nearest", "mutual", "hungarian", "stable"])
+def test_runs_of_any_matcher(own, run_cli, matcher, monkeypatch):
+    monkeypatch.chdir(own.parent.parent)
+    files = ["source.nt", "target.nt", "--seeds", "seeds.tsv"]
+    assert run_cli("align", *files, "--matcher", matcher, "--output", "x", "--json").code == 0
+    answer = json.loads(run_cli("explain", "x", "Paris", "Parigi", "--json").out)
+    assert answer["matcher"] == matcher
+    assert answer["case"]["supports"]
+
+
+def test_a_benchmark_folder_with_a_fold_and_every_option(run_cli, tmp_path, monkeypatch):
+    """Inputs are found again from elsewhere, whatever else was typed."""
+    from rlea.synthetic import SyntheticSettings, generate
+    from rlea.writers.graphs import write_pair
+
+    write_pair(tmp_path / "pair", generate(SyntheticSettings(num_entities=60, seed=1)), "openea")
+    monkeypatch.chdir(tmp_path)
+    done = run_cli(
+        "align", "--fold", 1, "--embedding=names", "--pool", "all", "-q", "--output", "deep/out", "--", "pair"
+    )
+    assert done.code == 0, done.err
+    (tmp_path / "else").mkdir()
+    monkeypatch.chdir(tmp_path / "else")
+    source = (tmp_path / "deep" / "out" / "links.tsv").read_text().splitlines()[1].split("\t")[0]
+    answer = json.loads(run_cli("explain", tmp_path / "deep" / "out", source, "--json").out)
+    assert answer["outcome"] == "matched"
+
+
+def test_the_options_without_a_value_are_those_of_align():
+    import typer.main
+
+    align = typer.main.get_command(cli.app).commands["align"]
+    flags = {option for parameter in align.params if getattr(parameter, "is_flag", False) for option in parameter.opts}
+    assert flags - {"--help"} == set(module.FLAGS)
+    files = {"seeds", "valid", "gold", "fold", "output"}
+    assert files <= {parameter.name for parameter in align.params}
+
+
+# ---- bad input ------------------------------------------------------------------------------------------------------
+
+
+def spoil(run, how):
+    inputs, record = run.parent.parent, json.loads((run / "run.json").read_text())
+    if how == "no run":
+        (run / "run.json").unlink()
+    elif how == "no links":
+        (run / "links.tsv").unlink()
+    elif how == "no json":
+        (run / "run.json").write_text("{")
+    elif how == "a list":
+        (run / "run.json").write_text("[]")
+    elif how == "other matcher":
+        (run / "run.json").write_text(json.dumps({**record, "result": {**record["result"], "matcher": "none"}}))
+    elif how == "no fingerprint":
+        (run / "run.json").write_text(json.dumps({**record, "fingerprint": None}))
+    elif how == "by a program":
+        (run / "run.json").write_text(json.dumps({**record, "command": "python mine.py"}))
+    elif how == "gone":
+        (inputs / "target.nt").unlink()
+    elif how == "seeds gone":
+        (inputs / "seeds.tsv").unlink()
+    elif how == "changed":
+        with (inputs / "source.nt").open("a") as file:
+            file.write("<http://s.example/a> <http://s.example/b> <http://s.example/c> .\n")
+    elif how == "other links":
+        (run / "links.tsv").write_text("source\ttarget\tconfidence\nhttp://s.example/Oslo\thttp://t.example/Roma\t1\n")
+    elif how == "broken decisions":
+        (run / FILE).write_bytes(b"nothing")
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ("no run", "is not the folder of a run; give the folder"),
+        ("no links", "is not the folder of a run"),
+        ("no json", "cannot be read as the record"),
+        ("a list", "is not the record of an alignment"),
+        ("other matcher", "is not the record of an alignment"),
+        ("no fingerprint", "is not the record of an alignment"),
+        ("by a program", "does not tell where its graphs are; in Python"),
+        ("gone", "target.nt of this run is not there; put it back"),
+        ("seeds gone", "seeds.tsv of this run is not there"),
+        ("changed", "no longer those of this run; align them again"),
+        ("other links", "links.tsv, line 2: the graphs have no entity 'http://s.example/Oslo'"),
+        ("broken decisions", "cannot be read as decisions of a run"),
+    ],
+)
+def test_what_is_not_as_it_was_ends_in_one_sentence(own, run_cli, how, words):
+    spoil(own, how)
+    done = run_cli("explain", own, "Paris")
+    assert (done.code, done.out) == (2, "")
+    assert words in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_the_pair_can_be_given(own):
+    pair = Run.open(own).pair
+    spoil(own, "by a program")
+    assert explain(own, "Paris", pair=pair).outcome == "matched"
+    with pytest.raises(InputError, match="no longer those"):
+        explain(own, "Paris", pair=replace(pair, train=rlea.Links.empty()))
+
+
+def test_a_run_without_links_can_be_asked(own):
+    (own / "links.tsv").write_text("source\ttarget\tconfidence\n")
+    assert explain(own, "Paris").outcome == "no link"
+
+
+def test_the_page_shows_what_is_printed(run_cli, tmp_path, monkeypatch):
+    """Numbers may differ from machine to machine; words may not."""
+    from rich.console import Console
+
+    page = PAGE.read_text()
+    commands = re.search(r"```sh\n(.*?)```", page, flags=re.S).group(1).splitlines()
+    shown = re.search(r"```text\n(.*?)```", page, flags=re.S).group(1)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(cli, "out", Console(width=80))
+    assert run_cli(*commands[0].split()[1:]).code == 0
+    done = run_cli(*commands[1].split()[1:])
+    assert done.code == 0
+
+    def words(text):
+        return re.sub(r"[\d.]+", "#", re.sub(r"[┏━┳┓┃┡╇┩│└─┴┘\s]+", " ", text)).split()
+
+    assert words(done.out) == words(shown)
