@@ -51,12 +51,10 @@ def results_table() -> str:
         for matcher in ("nearest", "hungarian", "best-first"):
             cells = [share(records[name][matcher]["hits@1"]) if name in records else "-" for name in PAIRS]
             seen = "names" if embedding == "names" and matcher != "best-first" else uses
-            strong = "**" if matcher == "best-first" else ""
-            lines.append(
-                f"| {strong}rlea: {title} + {matcher}{strong} | {seen} | "
-                + " | ".join(f"{strong}{cell}{strong}" for cell in cells)
-                + " |"
-            )
+            lines.append(f"| rlea: {title} + {matcher} | {seen} | " + " | ".join(cells) + " |")
+        if embedding == "aligne":
+            lines += [agent_row("AlignE", "aligne", "structure"), agent_row("BootEA", "bootea", "structure")]
+    lines.append(agent_row("RDGCN", "rdgcn", "structure and names"))
     with (ROOT / "results" / "published.csv").open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             measure = "" if row["measure"] == "Hits@1" else f" ({row['measure']})"
@@ -73,10 +71,20 @@ def results_table() -> str:
         "",
         f"Measured on {machine['cores']} cores. Training AlignE took {trained}; matching best-first took "
         f"{min(decided):.1f} to {max(decided):.1f} s. The settings of best-first matching were chosen on validation "
-        "links; one fold, one seed here, means of five folds in the published rows (sources: `results/published.csv`). "
+        "links, as were the weights of the vectors beside the agent; one fold, one seed here, means of five folds in "
+        "the published rows (sources: `results/published.csv`). "
         "On D-Y all names are the same on both sides; on D-W five of six target entities have nothing but a number.",
     ]
     return "\n".join(lines)
+
+
+def agent_row(title: str, model: str, uses: str) -> str:
+    """The context agent's row of the README's table, over one model's vectors."""
+    with (ROOT / "results" / "deciders.csv").open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["fold"] == "1" and row["pool"] == "test"]
+    found = {row["pair"]: row["hits@1"] for row in rows if (row["model"], row["decider"]) == (model, "rlea")}
+    cells = [f"**{share(float(found[name]))}**" if name in found else "-" for name in PAIRS]
+    return f"| **rlea: {title} + the agent** | {uses} | " + " | ".join(cells) + " |"
 
 
 def best_first_table() -> str:

@@ -1,9 +1,10 @@
 """Joint rounds: the agent's sure links become seeds of the model, and the model's new vectors become the agent's.
 
-The vectors are trained anew each time, with the links that the agent is sure of swapped in as if they were seeds. The
-agent itself keeps to the true seeds: what it learned does not hang on the vectors, only how much they count is chosen
-again. A round that finds fewer validation links than the best so far is the last; without validation links, one whose
-links hardly differ from those before. Test links play no part.
+The vectors are trained anew each time, with the links that the agent is sure of swapped in as if they were seeds; none
+of an entity that has a validation link, or these could no longer tell when to stop training. The agent itself keeps to
+the true seeds: what it learned does not hang on the vectors, only how much they count is chosen again. A round that
+finds fewer validation links than the best so far is the last; without validation links, one whose links hardly differ
+from those before. Test links play no part.
 """
 
 from __future__ import annotations
@@ -65,11 +66,17 @@ def train_jointly(
         if number == num_rounds or same >= SAME:
             break
         previous = sure
-        vectors = embed(replace(pair, train=Links.union([pair.train, sure])), number + 1)
+        vectors = embed(replace(pair, train=Links.union([pair.train, without(sure, pair.valid)])), number + 1)
         if len(pair.valid):
             agent.choose(pair, vectors, progress=progress)
     agent.chosen = chosen
     return Joint(best, agent, rounds)
+
+
+def without(links: Links, others: Links) -> Links:
+    """The links that have no entity in common with the others."""
+    apart = ~(np.isin(links.source_ids, others.source_ids) | np.isin(links.target_ids, others.target_ids))
+    return Links.of(links.source_ids[apart], links.target_ids[apart])
 
 
 def share_found(matching: Matching, links: Links) -> float:

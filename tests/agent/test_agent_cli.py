@@ -122,6 +122,8 @@ def test_joint_rounds_train_the_vectors_anew(run_cli, vectors, tmp_path):
 
     def embed(grown, number):
         seeds.append(len(grown.train))
+        assert not set(grown.train.source_ids) & set(pair.valid.source_ids)
+        assert not set(grown.train.target_ids) & set(pair.valid.target_ids)
         assert set(zip(pair.train.source_ids, pair.train.target_ids, strict=True)) <= set(
             zip(grown.train.source_ids, grown.train.target_ids, strict=True)
         )

@@ -54,10 +54,7 @@ def test_a_slope_that_is_cut_leaves_the_rest_calibrated():
     [
         (0.0, 0.5, -0.5, 0.2),
         (0.0, -0.2, 0.4, -0.3),
-        pytest.param(
-            (1.0, -0.5, -0.4, -0.3),
-            marks=pytest.mark.xfail(strict=True, reason="the last slope stays though it is below zero"),
-        ),
+        (1.0, -0.5, -0.4, -0.3),
     ],
 )
 def test_slopes_are_never_below_zero(weights):
@@ -76,13 +73,12 @@ def link_rows(size, rng):
     return odds, rng.random(size) < 1 / (1 + np.exp(-odds @ np.array([0.4, 0.4, 0.0])))
 
 
-@pytest.mark.xfail(strict=True, reason="next to no penalty: thirty links are believed as if they were thousands")
 def test_few_links_are_not_believed_too_much():
     """With thirty validation links the fit must not be much worse than the defaults, which are off by 0.03 here."""
     errors = []
     for seed in range(10):
         rng = np.random.default_rng(seed)
-        fitted = Calibration.fit(*link_rows(30, rng))
+        fitted = Calibration.fit(*link_rows(30, rng)) or Calibration()
         odds, right = link_rows(5000, rng)
         with np.errstate(over="ignore"):
             errors.append(calibration_error(fitted.confidences(odds), right))
@@ -90,9 +86,9 @@ def test_few_links_are_not_believed_too_much():
 
 
 @pytest.mark.parametrize("answer", [True, False])
-def test_all_or_none_right_takes_the_defaults(answer):
-    assert Calibration.fit(np.zeros((5, 3), np.float32), np.full(5, answer)) == Calibration()
-    assert Calibration.fit(np.zeros((0, 3), np.float32), np.zeros(0, bool)) == Calibration()
+def test_nothing_is_fitted_where_all_or_none_are_right(answer):
+    assert Calibration.fit(np.zeros((500, 3), np.float32), np.full(500, answer)) is None
+    assert Calibration.fit(np.zeros((0, 3), np.float32), np.zeros(0, bool)) is None
 
 
 def test_confidences_by_hand():
@@ -103,7 +99,6 @@ def test_confidences_by_hand():
     np.testing.assert_allclose(more.confidences(rows[:1]), 1 / (1 + np.exp(-11.0)), rtol=1e-5)
 
 
-@pytest.mark.xfail(strict=True, reason="the exponential of float32 overflows from 89 on, with a warning")
 def test_steep_slopes_do_not_overflow():
     """Where training is separable the slopes grow: the least likely pair is simply unlikely."""
     steep = Calibration(bias=-10.0, source=4.0, target=4.0, worth=4.0)
@@ -172,9 +167,6 @@ def test_a_mean_may_recover_only_downwards():
     assert confidences[confidences >= lower].mean() < 0.8
 
 
-@pytest.mark.xfail(
-    strict=True, reason="of links with the same confidence at the threshold all are kept, those too many included"
-)
 def test_ties_at_the_threshold_do_not_break_the_promise():
     confidences = np.array([1.0, 0.8, 0.8])  # 1 and one 0.8 would do, but there is no telling the two apart
     assert confidences[confidences >= threshold_for(confidences, 0.9)].mean() >= 0.9

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from rlea.agent.memory import Floats
 from rlea.agent.sight import Pairs
 
+FEWEST = 100  # links to fit to: the defaults are nearer the truth than a fit to fewer
 MOST = 12.0  # log-odds are cut here: beyond, they say no more
 
 
@@ -28,29 +29,30 @@ class Calibration:
     worth: float = 0.0
 
     @staticmethod
-    def fit(odds: Floats, right: NDArray[np.bool_]) -> Calibration:
-        """From rows of `log_odds` and whether the link was right; the defaults where all or none were."""
-        if right.all() or not right.any():
-            return Calibration()
+    def fit(odds: Floats, right: NDArray[np.bool_]) -> Calibration | None:
+        """From rows of `log_odds` and whether the link was right; None where they are too few or all the same."""
+        if len(right) < FEWEST or right.all() or not right.any():
+            return None
         from sklearn.linear_model import LogisticRegression
 
         used = [0, 1, 2]
-        while True:
+        slopes = np.zeros(3)
+        while used:
             model = LogisticRegression(C=100.0, max_iter=1000).fit(odds[:, used], right)  # next to no penalty
             lowest = int(np.argmin(model.coef_[0]))
-            if model.coef_[0][lowest] >= 0 or len(used) == 1:
-                break
+            if model.coef_[0][lowest] >= 0:
+                slopes[used] = model.coef_[0]
+                return Calibration(float(model.intercept_[0]), *(float(slope) for slope in slopes))
             del used[
                 lowest
             ]  # a slope below zero would put a clearer pair lower: it goes, and the others are fitted anew
-        slopes = np.zeros(3)
-        slopes[used] = model.coef_[0]
-        return Calibration(float(model.intercept_[0]), *(float(slope) for slope in slopes))
+        share = float(right.mean())
+        return Calibration(float(np.log(share / (1 - share))), 0.0, 0.0, 0.0)
 
     def confidences(self, odds: Floats) -> Floats:
         """Chances that links of these pairs are right, (num_pairs,) in (0, 1)."""
-        logits = self.bias + odds @ np.array([self.source, self.target, self.worth], np.float32)
-        return np.asarray(1 / (1 + np.exp(-logits)), np.float32)
+        logits = self.bias + odds.astype(np.float64) @ np.array([self.source, self.target, self.worth])
+        return np.asarray(1 / (1 + np.exp(-np.clip(logits, -30, 30))), np.float32)
 
 
 def log_odds(pairs: Pairs, worth: Floats) -> Floats:

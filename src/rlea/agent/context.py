@@ -20,19 +20,20 @@ import torch
 from numpy.typing import NDArray
 
 from rlea.agent.calibration import Calibration, log_odds
+from rlea.agent.games import Game, GameSettings, make_games, others
 from rlea.agent.learned_key import (
     Examples,
     KeySettings,
     LearnedKey,
     ReinforceSettings,
-    Trial,
     reinforce,
     supervise,
 )
 from rlea.agent.memory import Board, Floats
 from rlea.agent.passes import Decisions, PassSettings, Scene, given_csls, play_fixed, play_learned, see
-from rlea.agent.sight import Pairs, Sight, is_near
+from rlea.agent.sight import Pairs, Sight
 from rlea.agent.spread import SpreadSettings
+from rlea.agent.stages import Stages
 from rlea.candidates import find_candidates
 from rlea.embeddings import Embeddings
 from rlea.errors import InputError
@@ -42,7 +43,6 @@ from rlea.matching import Matching, Task
 from rlea.progress import Progress, silent
 
 FORMAT = "rlea context agent 1"
-KEPT_PAIRS = 20  # of an entity, best by best-first's key, that training looks at: the others are no rivals
 
 
 @dataclass(frozen=True)
@@ -59,23 +59,20 @@ class Chosen:
 class ContextSettings:
     """All settings of the agent."""
 
-    parts: int = 3  # of the seeds, each held out once
-    # Share of the held-out targets that are taken out of the game as well: their sources have no counterpart, and the
-    # agent learns what that looks like.
-    dangling: float = 0.1
     candidates: int = 20  # best by the given vectors, both ways; matches bring the others
     supervised: bool = True  # learn from the held-out links directly, before reinforcement
     states: int = 2  # states of every game that are learned from: after the fixed passes, and after learned ones
     episodes: int = 0  # of reinforcement; see docs/context.md for what they add
     likenesses: tuple[float, ...] = (0.67, 0.0)  # weights of re-estimated vectors in the fixed key to choose from
     given_weights: tuple[float, ...] = (3.0, 1.0, 0.0, 10.0, 30.0, 100.0)  # of the given vectors' CSLS, likewise
+    games: GameSettings = field(default_factory=GameSettings)
     passes: PassSettings = field(default_factory=PassSettings)
     key: KeySettings = field(default_factory=KeySettings)
     reinforce: ReinforceSettings = field(default_factory=ReinforceSettings)
 
     def __post_init__(self) -> None:
-        if self.parts < 2 or not 0 <= self.dangling < 1 or self.states < 1 or self.episodes < 0:
-            raise ValueError("needs two parts or more, a share below one, a state or more, episodes from 0")
+        if self.states < 1 or self.episodes < 0:
+            raise ValueError("needs a state or more, and episodes from 0")
 
 
 class ContextAgent:
@@ -116,19 +113,15 @@ class ContextAgent:
         """
         seeds = pair.train if seeds is None else seeds
         valid = pair.valid if valid is None else valid
-        if len(seeds) < 2 * self.settings.parts:
+        if len(seeds) < 2 * self.settings.games.parts:
             raise InputError(
                 f"the agent is trained on seed links, some of them held out, and there are {len(seeds)}",
                 remedy="give more, or use --matcher best-first, which learns nothing",
             )
         board = Board.of(pair.source, pair.target)
-        self.history = []
-        games = self._games(board, pair, seeds, progress)
-        with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(self.seed)
-            self.key = LearnedKey(self.settings.key)
-        self.chosen = Chosen(self.settings.likenesses[0], self.settings.given_weights[0])
-        self._learn(games, progress, _Stages(checkpoint, self._identity(pair, seeds)), on_episode)
+        games = make_games(board, pair, seeds, self.settings.games, self.settings.passes, self.seed, progress)
+        stages = Stages(checkpoint, self._identity(pair, seeds))
+        self.learn(games, progress=progress, stages=stages, on_episode=on_episode)
         self._calibrate(games, progress)
         if embeddings is not None and len(valid):
             self.choose(pair, embeddings, seeds, valid, progress=progress)
@@ -141,31 +134,21 @@ class ContextAgent:
             self.chosen = replace(self.chosen, by="seeds held out")
         return self
 
-    def _games(self, board: Board, pair: GraphPair, seeds: Links, progress: Progress) -> list[_Game]:
-        """One game a part of the seeds, played through its fixed passes."""
-        random = np.random.default_rng([self.seed, 3])
-        part_of = random.permutation(len(seeds)) % self.settings.parts
-        games = []
-        for part in range(self.settings.parts):
-            held, rest = part_of == part, part_of != part
-            known = Links.of(seeds.source_ids[rest], seeds.target_ids[rest])
-            asked = Links.of(seeds.source_ids[held], seeds.target_ids[held])
-            hidden = random.random(len(asked)) < self.settings.dangling
-            source_ids, target_ids = others(pair, known)
-            target_ids = np.setdiff1d(target_ids, asked.target_ids[hidden])
-            scene = Scene(board, known, random.permutation(source_ids), random.permutation(target_ids), seed=self.seed)
-            games.append(_Game(scene, asked, hidden, play_fixed(scene, self.settings.passes)))
-            progress("agent: games", part + 1, self.settings.parts)
-        return games
-
-    def _learn(
+    def learn(
         self,
-        games: list[_Game],
-        progress: Progress,
-        stages: _Stages,
-        on_episode: Callable[[dict[str, Any]], None] | None,
+        games: list[Game],
+        *,
+        progress: Progress = silent,
+        stages: Stages | None = None,
+        on_episode: Callable[[dict[str, Any]], None] | None = None,
     ) -> None:
-        assert self.key is not None
+        """Learn the key from games, beginning at best-first's; the games go on from where they stand."""
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(self.seed)
+            self.key = LearnedKey(self.settings.key)
+        self.chosen = Chosen(self.settings.likenesses[0], self.settings.given_weights[0])
+        self.history = []
+        stages = stages or Stages(None, {})
         settings, states = self.settings, self.settings.states
         seen: list[Examples] = []
         for state in range(states):
@@ -182,7 +165,7 @@ class ContextAgent:
             progress("agent: supervision", state + 1, states)
             if state + 1 < states or settings.episodes:
                 for game in games:
-                    game.decisions = self._pass(game.scene, game.decisions, None)
+                    game.decisions = self.run_pass(game.scene, game.decisions, None)
         if settings.episodes and not stages.load("reinforced", self):
             trials = [game.trial(see(game.scene, settings.passes, game.decisions)) for game in games]
 
@@ -197,20 +180,21 @@ class ContextAgent:
             reinforce(self.key, trials, settings.reinforce, settings.episodes, self.seed, report)
             stages.save("reinforced", self)
 
-    def _calibrate(self, games: list[_Game], progress: Progress) -> None:
+    def _calibrate(self, games: list[Game], progress: Progress) -> None:
         """Confidences from the links that the held-out entities get in the end, right and wrong."""
         rows, right = [], []
         for number, game in enumerate(games):
-            decisions = play_fixed(game.scene, self.settings.passes)
+            decisions = game.first
             for _ in range(self.settings.passes.learned):
-                decisions = self._pass(game.scene, decisions, None)
+                decisions = self.run_pass(game.scene, decisions, None)
             known, is_right = game.judge(decisions)
             assert decisions.worth is not None
             odds = log_odds(decisions.pairs, decisions.worth)
             rows.append(odds[find(decisions)[known]])
             right.append(is_right[known])
             progress("agent: calibration", number + 1, len(games))
-        self.chosen = replace(self.chosen, calibration=Calibration.fit(np.concatenate(rows), np.concatenate(right)))
+        fitted = Calibration.fit(np.concatenate(rows), np.concatenate(right))
+        self.chosen = replace(self.chosen, calibration=fitted or Calibration())
 
     def choose(
         self,
@@ -250,7 +234,7 @@ class ContextAgent:
             for weight in weights if likeness == likenesses[0] else (chosen.given_weight,):
                 decisions = first
                 for _ in range(self.settings.passes.learned):
-                    decisions = self._pass(scene, decisions, weight * csls)
+                    decisions = self.run_pass(scene, decisions, weight * csls)
                 score = num_right(decisions, valid)
                 self.history.append(
                     {"stage": "choice", "likeness": likeness, "given_weight": weight, "valid_aligned": score}
@@ -260,7 +244,8 @@ class ContextAgent:
                 tried += 1
                 progress("agent: choice", tried, total, f"aligned {best} of {len(valid)}")
         assert last is not None
-        self.chosen = replace(chosen, calibration=calibrate_on(last, valid), by="validation links")
+        fitted = calibrate_on(last, valid) or self.chosen.calibration  # that of the games, where there are too few
+        self.chosen = replace(chosen, calibration=fitted, by="validation links")
         return self
 
     # ---- decoding ---------------------------------------------------------------------------------------------------
@@ -302,10 +287,10 @@ class ContextAgent:
         decisions = [play_fixed(scene, replace(self.settings.passes, likeness=self.chosen.likeness))]
         more = self.chosen.given_weight * given_csls(scene, decisions[0].pairs)
         for _ in range(self.settings.passes.learned):
-            decisions.append(self._pass(scene, decisions[-1], more))
+            decisions.append(self.run_pass(scene, decisions[-1], more))
         return decisions
 
-    def _pass(self, scene: Scene, before: Decisions, more: Floats | None) -> Decisions:
+    def run_pass(self, scene: Scene, before: Decisions, more: Floats | None) -> Decisions:
         """One learned pass; `more` is added to the worth of the pairs."""
         key = self.key
         assert key is not None
@@ -375,109 +360,12 @@ class ContextAgent:
         }
 
 
-class _Game:
-    """A scene with links held out of it, and where the game stands."""
-
-    def __init__(self, scene: Scene, asked: Links, hidden: NDArray[np.bool_], decisions: Decisions) -> None:
-        self.scene, self.asked, self.hidden, self.decisions = scene, asked, hidden, decisions
-        # Who is right for an asked entity: its counterpart, or -1 (nobody) where that was taken out; -2: not asked.
-        self.answers = np.full(scene.board.num_source, -2, np.int64)
-        self.answers[asked.source_ids] = np.where(hidden, -1, asked.target_ids)
-        self.answers_back = np.full(scene.board.num_target, -2, np.int64)
-        self.answers_back[asked.target_ids] = asked.source_ids
-
-    def examples(self, sight: Sight) -> Examples:
-        """The pairs of all asked entities of either side, the best of each by key, in groups."""
-        pairs = self.decisions.pairs
-        is_right = self.answers[pairs.source_ids] == pairs.target_ids
-        places, sizes, truths = [], [], []
-        for own, answers in ((pairs.source_ids, self.answers), (pairs.target_ids, self.answers_back)):
-            mine = np.flatnonzero(answers[own] > -2)
-            order = mine[np.lexsort((-sight.keys[mine], own[mine]))]
-            ids, first, counts = np.unique(own[order], return_index=True, return_counts=True)
-            rank = np.arange(len(order)) - np.repeat(first, counts)
-            kept = order[(rank < KEPT_PAIRS) | is_right[order]]
-            _, counts = np.unique(own[kept], return_counts=True)
-            true_of = np.full(len(ids), -1, np.int64)
-            true_places = kept[is_right[kept]]
-            true_of[np.searchsorted(ids, own[true_places])] = true_places
-            places.append(kept)
-            sizes.append(counts)
-            truths.append(true_of)
-        every = np.concatenate(places)
-        used, inverse = np.unique(every, return_inverse=True)
-        truth = np.concatenate(truths)
-        starts = np.concatenate([[0], np.cumsum(np.concatenate(sizes))]).astype(np.int64)
-        new_truth = np.where(truth < 0, -1, np.searchsorted(used, np.maximum(truth, 0)))
-        return Examples(sight.features[used], sight.keys[used], inverse.astype(np.int64), starts, new_truth)
-
-    def trial(self, sight: Sight) -> Trial:
-        """All pairs that could be matched, with rewards where an end was asked."""
-        pairs = self.decisions.pairs
-        near = is_near(pairs, sight.keys, KEPT_PAIRS)
-        source, target = pairs.source_ids[near], pairs.target_ids[near]
-        asked = (self.answers[source] > -2) | (self.answers_back[target] > -2)
-        rewards = np.where(asked, np.where(self.answers[source] == target, 1.0, -1.0), 0.0).astype(np.float32)
-        return Trial(sight.features[near], sight.keys[near], source, target, rewards)
-
-    def judge(self, decisions: Decisions) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-        """Links of asked sources (their places), and for all links whether they are right."""
-        answers = self.answers[decisions.source_ids]
-        return np.flatnonzero(answers > -2), answers == decisions.target_ids
-
-
-class _Stages:
-    """Weights and history after every finished stage of a training, in a file; nothing without one."""
-
-    def __init__(self, path: str | Path | None, run: dict[str, Any]) -> None:
-        self.path = None if path is None else Path(path)
-        self.run = json.loads(json.dumps(run))
-        self.weights: dict[str, dict[str, torch.Tensor]] = {}
-        self.histories: dict[str, list[dict[str, Any]]] = {}
-        if self.path is not None and self.path.exists():
-            from rlea.embed.checkpoint import load_checkpoint
-
-            arrays, state = load_checkpoint(self.path, self.run)
-            self.histories = state["histories"]
-            for name, array in arrays.items():
-                stage, part = name.split("|")
-                self.weights.setdefault(stage, {})[part] = torch.from_numpy(np.array(array))
-
-    def load(self, stage: str, agent: ContextAgent) -> bool:
-        """Put the agent as it was after a stage; whether it was finished before."""
-        if stage not in self.weights:
-            return False
-        assert agent.key is not None
-        agent.key.load_state_dict(self.weights[stage])
-        agent.history = list(self.histories[stage])
-        return True
-
-    def save(self, stage: str, agent: ContextAgent) -> None:
-        """Keep the agent as it is now, after a stage."""
-        assert agent.key is not None
-        self.weights[stage] = {name: tensor.clone() for name, tensor in agent.key.state_dict().items()}
-        self.histories[stage] = list(agent.history)
-        if self.path is not None:
-            from rlea.embed.checkpoint import save_checkpoint
-
-            arrays = {f"{s}|{name}": value.numpy() for s, part in self.weights.items() for name, value in part.items()}
-            save_checkpoint(self.path, arrays, {"run": self.run, "histories": self.histories})
-
-
-def others(pair: GraphPair, seeds: Links) -> tuple[Ids, Ids]:
-    """All entities of both graphs without a seed, in the order of their ids."""
-    return (
-        np.setdiff1d(np.arange(pair.source.num_entities, dtype=np.int32), seeds.source_ids),
-        np.setdiff1d(np.arange(pair.target.num_entities, dtype=np.int32), seeds.target_ids),
-    )
-
-
 def shuffled(ids: Ids, number: int) -> Ids:
     """Ids in a random order, so that no order of links can be read from positions."""
     return np.random.default_rng([number, 9]).permutation(ids)
 
 
-def calibrate_on(decisions: Decisions, links: Links) -> Calibration:
+def calibrate_on(decisions: Decisions, links: Links) -> Calibration | None:
     """Confidences from the links that a pass gave to the sources of `links`.
 
     Not those of their targets as well: a wrong pair would count twice, once for either end, and a right one once.
@@ -513,6 +401,7 @@ def settings_of(values: dict[str, Any]) -> ContextSettings:
     for name in ("likenesses", "given_weights"):
         values[name] = tuple(values[name])
     return ContextSettings(
+        games=GameSettings(**values.pop("games")),
         passes=PassSettings(**passes),
         key=KeySettings(**key),
         reinforce=ReinforceSettings(**values.pop("reinforce")),

@@ -11,7 +11,8 @@ For every candidate pair (s, t), given who is matched with whom (`rlea.agent.mem
 - likeness: the cosine and the CSLS of the re-estimated vectors (`rlea.agent.spread`);
 - standing: by how much the pair's key leads (or trails) the best other pair of s, and of t.
 
-The pair's own link is never looked at: features of (s, t) come from neighbours, so a mistake does not vouch for itself.
+Features of (s, t) come from its neighbours' links, not from its own, so a mistake does not vouch for itself; only in
+how far relations correspond does its own link count, as one of all.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ neighbours' vectors, weighed by how well the relation tells entities apart and l
 has; seeds keep their labels. Relations that correspond turn vectors by the same random angles in both graphs, and back
 by the same when they are followed the other way, so that "born in Rome" and "died in Rome" differ. What an entity is
 then made of are the links around it, up to four steps away: two entities with the same links around them in the same
-relations have the same vector. A match's own label comes back to it as it was, and is taken out: no vector knows its
-own link.
+relations have the same vector. A match's own label comes back to it as it was, by the way it went, and is taken out;
+what comes back by another way (a second relation between the same two, a circle of three) is turned and stays.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 
 from rlea.agent.memory import Floats, Memory, opposite
 from rlea.graph import Ids
+from rlea.matchers.pair_heap import lane_product
 from rlea.neighbourhood import Neighbourhood
 
 
@@ -104,8 +105,8 @@ def _spread_side(
     return result
 
 
-# Sums may be taken in any order, which makes vector instructions of the loop; it is the same order every time.
-@numba.njit(cache=True, parallel=True, fastmath={"reassoc", "nsz", "contract"})
+# No fast mathematics here: what is compiled afresh and what is loaded from the disk would round differently.
+@numba.njit(cache=True, parallel=True)
 def _step(starts, neighbours, weights, kinds, cosines, sines, now, after, own, is_match, returns):  # type: ignore[no-untyped-def]
     """Sums over neighbours, normalised; a match's own label, which comes back to it after two steps, is taken out."""
     dim, half = now.shape[1], cosines.shape[1]
@@ -123,18 +124,12 @@ def _step(starts, neighbours, weights, kinds, cosines, sines, now, after, own, i
                 total[half + d] += weight * (back * sine[d] * a + cosine[d] * b)
             for d in range(2 * half, dim):
                 total[d] += weight * vector[d]
-        before = np.float32(0.0)
-        for d in range(dim):
-            before += total[d] * total[d]
+        before = lane_product(total, total)
         if returns and is_match[entity]:
-            share = np.float32(0.0)
-            for d in range(dim):
-                share += total[d] * own[entity, d]
+            share = lane_product(total, own[entity])
             for d in range(dim):
                 total[d] -= share * own[entity, d]
-        length = np.float32(0.0)
-        for d in range(dim):
-            length += total[d] * total[d]
+        length = lane_product(total, total)
         if length > 1e-6 * before:  # else what is left is the rounding error of taking it out
             scale = np.float32(1.0) / np.sqrt(length)
             for d in range(dim):
@@ -143,15 +138,10 @@ def _step(starts, neighbours, weights, kinds, cosines, sines, now, after, own, i
             total[:] = np.float32(0.0)
 
 
-# Sums may be taken in any order, which makes vector instructions of the loop; it is the same order every time.
-@numba.njit(cache=True, parallel=True, fastmath={"reassoc", "nsz", "contract"})
+@numba.njit(cache=True, parallel=True)
 def inner_products(source: Any, target: Any, source_ids: Any, target_ids: Any) -> Any:
     """The inner products of pairs of rows, (num_pairs,)."""
     result = np.empty(len(source_ids), np.float32)
     for k in numba.prange(len(source_ids)):
-        a, b = source[source_ids[k]], target[target_ids[k]]
-        total = np.float32(0.0)
-        for d in range(len(a)):
-            total += a[d] * b[d]
-        result[k] = total
+        result[k] = lane_product(source[source_ids[k]], target[target_ids[k]])
     return result

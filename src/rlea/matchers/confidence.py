@@ -70,7 +70,8 @@ def threshold_for(confidences: Doubles, precision: float) -> float:
     """The lowest confidence such that links with it or more are right in that share, if confidences are right."""
     ordered = np.sort(np.asarray(confidences, np.float64))[::-1]
     means = np.cumsum(ordered) / np.arange(1, len(ordered) + 1)
-    enough = np.flatnonzero(means >= precision)
+    is_last = np.append(ordered[1:] != ordered[:-1], True)[: len(ordered)]  # equals are kept together or not at all
+    enough = np.flatnonzero((means >= precision) & is_last)
     return float(ordered[enough[-1]]) if len(enough) else float("inf")
 
 

@@ -10,7 +10,7 @@ from collections import namedtuple
 import numba
 import numpy as np
 
-from rlea.matchers.pair_heap import find, grow, is_earlier, make_table, push, sink
+from rlea.matchers.pair_heap import find, grow, is_earlier, lane_product, make_table, push, sink
 
 # What stays the same over all passes, for compiled code; a named tuple of arrays, as compiled classes cannot be cached.
 Side = namedtuple("Side", "starts relations neighbours functionality means is_open")
@@ -252,16 +252,7 @@ def _base(game, s, t):  # type: ignore[no-untyped-def]
     """The part of the key that no match changes, for a pair that is not among the candidates."""
     source, target = game.source, game.target
     csls = 2 * _similarity(game.vectors, s, t) - source.means[s] - target.means[t]
-    return game.vectors.scale * csls + _inner_product(game.vectors.extra_source[s], game.vectors.extra_target[t])
-
-
-# Terms may be taken in any order, which makes vector instructions of the loop; it is the same order every time.
-@numba.njit(cache=True, fastmath={"reassoc", "nsz", "contract"})
-def _inner_product(a, b):  # type: ignore[no-untyped-def]
-    total = np.float32(0.0)
-    for d in range(len(a)):
-        total += a[d] * b[d]
-    return total
+    return game.vectors.scale * csls + lane_product(game.vectors.extra_source[s], game.vectors.extra_target[t])
 
 
 @numba.njit(cache=True)

@@ -85,3 +85,22 @@ def sink(keys, pairs, size, place, pair_source, pair_target, seed):  # type: ign
         keys[place], pairs[place] = keys[child], pairs[child]
         place = child
     keys[place], pairs[place] = key, pair
+
+
+@numba.njit(cache=True)
+def lane_product(a, b):  # type: ignore[no-untyped-def]
+    """The inner product of two vectors, in sixteen sums side by side: vector instructions without fast mathematics.
+
+    With fast mathematics code that is compiled afresh and code that is loaded from the disk may round differently.
+    """
+    sums = np.zeros(16, np.float32)
+    whole = len(a) // 16 * 16
+    for start in range(0, whole, 16):
+        for lane in range(16):
+            sums[lane] += a[start + lane] * b[start + lane]
+    total = np.float32(0.0)
+    for lane in range(16):
+        total += sums[lane]
+    for d in range(whole, len(a)):
+        total += a[d] * b[d]
+    return total
