@@ -453,3 +453,28 @@ def test_a_pair_without_edges_is_decided_by_its_vectors(world):
     found = agent.match(Task(world.source, world.target, pair.train, find_candidates(world.embeddings, *ids, 5)))
     assert found.is_one_to_one
     assert share_right(found, Links.of(*ids)) > 0.95
+
+
+def test_best_firsts_key_is_kept_where_it_does_better():
+    """The demo pair: few seeds, and names that tell nearly all. The agent does no worse than what it starts from."""
+    import rlea
+    from rlea.demo import demo_folder
+    from rlea.matchers.best_first import match
+    from rlea.metrics import link_metrics
+    from rlea.pipeline import choose_pool
+
+    pair = rlea.read(demo_folder())
+    names = rlea.embed_entities(pair, "names")
+    agent = ContextAgent(replace(SHORT, likenesses=(0.67, 0.0))).fit(pair, names)
+    assert (agent.chosen.learned, agent.chosen.by) == (False, "validation links")
+    _, *pools = choose_pool(pair, "all")
+    task = Task(pair.source, pair.target, pair.train, find_candidates(names, *pools, 20))
+    scores = [link_metrics(found, pair.test, pool="all").f1 for found in (agent.match(task), match(task))]
+    assert scores[0] > scores[1] - 0.01
+
+
+@pytest.mark.parametrize(("few", "learned"), [(10**6, False), (0, True)])
+def test_without_validation_links_few_seeds_are_not_trusted(pair, vectors, monkeypatch, few, learned):
+    monkeypatch.setattr("rlea.agent.context.FEW_SEEDS", few)
+    agent = ContextAgent(SHORT).fit(replace(pair, valid=Links.empty()), vectors)
+    assert (agent.chosen.learned, agent.chosen.by) == (learned, "default")

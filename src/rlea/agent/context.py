@@ -43,6 +43,7 @@ from rlea.matching import Matching, Task
 from rlea.progress import Progress, silent
 
 FORMAT = "rlea context agent 1"
+FEW_SEEDS = 1000  # with fewer, and no validation links to say otherwise, best-first's key is the safer one
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ class Chosen:
 
     likeness: float  # of the re-estimated vectors in the fixed key
     given_weight: float  # of the given vectors' CSLS in the learned key
+    learned: bool = True  # whether there are learned passes at all: with few seeds best-first's key may do better
     calibration: Calibration = field(default_factory=Calibration)
     by: str = "default"  # or "validation links", or "seeds held out"
 
@@ -132,6 +134,8 @@ class ContextAgent:
             asked, known = (Links.of(seeds.source_ids[part], seeds.target_ids[part]) for part in parts)
             self.choose(pair, embeddings, known, asked, progress=progress)
             self.chosen = replace(self.chosen, by="seeds held out")
+        elif embeddings is not None and len(seeds) < FEW_SEEDS:
+            self.chosen = replace(self.chosen, likeness=0.0, learned=False)
         return self
 
     def learn(
@@ -224,27 +228,30 @@ class ContextAgent:
         scene = Scene(board, seeds, source_ids, target_ids, given, self.seed)
         best, tried = -1, 0
         likenesses, weights = self.settings.likenesses, self.settings.given_weights
-        total = len(weights) + len(likenesses) - 1
+        total = len(weights) + 2 * len(likenesses) - 1
         last: Decisions | None = None
         chosen = self.chosen
         for likeness in likenesses:
             first = play_fixed(scene, replace(self.settings.passes, likeness=likeness))
             csls = given_csls(scene, first.pairs)
             # One after the other: all weights beside the first likeness, the other likenesses beside the best weight.
-            for weight in weights if likeness == likenesses[0] else (chosen.given_weight,):
+            options: list[float | None] = [*(weights if likeness == likenesses[0] else (chosen.given_weight,)), None]
+            for weight in options:  # None: the fixed passes alone
                 decisions = first
-                for _ in range(self.settings.passes.learned):
-                    decisions = self.run_pass(scene, decisions, weight * csls)
+                for _ in range(self.settings.passes.learned if weight is not None else 0):
+                    decisions = self.run_pass(scene, decisions, (weight or 0.0) * csls)
                 score = num_right(decisions, valid)
-                self.history.append(
-                    {"stage": "choice", "likeness": likeness, "given_weight": weight, "valid_aligned": score}
-                )
+                row = {"stage": "choice", "likeness": likeness, "given_weight": weight, "valid_aligned": score}
+                self.history.append(row)
                 if score > best:
-                    best, last, chosen = score, decisions, Chosen(likeness, weight)
+                    best, last = score, decisions
+                    kept = chosen.given_weight if weight is None else weight
+                    chosen = Chosen(likeness, kept, weight is not None)
                 tried += 1
                 progress("agent: choice", tried, total, f"aligned {best} of {len(valid)}")
         assert last is not None
-        fitted = calibrate_on(last, valid) or self.chosen.calibration  # that of the games, where there are too few
+        fitted = calibrate_on(last, valid) if chosen.learned else None
+        fitted = fitted or self.chosen.calibration  # that of the games, where there are too few
         self.chosen = replace(chosen, calibration=fitted, by="validation links")
         return self
 
@@ -286,7 +293,7 @@ class ContextAgent:
         scene = Scene(board, what.seeds, given.source_ids, given.target_ids, given, what.seed)
         decisions = [play_fixed(scene, replace(self.settings.passes, likeness=self.chosen.likeness))]
         more = self.chosen.given_weight * given_csls(scene, decisions[0].pairs)
-        for _ in range(self.settings.passes.learned):
+        for _ in range(self.settings.passes.learned if self.chosen.learned else 0):
             decisions.append(self.run_pass(scene, decisions[-1], more))
         return decisions
 
