@@ -211,7 +211,31 @@ def deciders_table() -> str:
                 lines.append(f"| {title} | " + " | ".join(shown) + " |")
         if deciders:
             tables.append("\n".join(lines))
-    return "\n\n".join(tables)
+    return "\n\n".join([*tables, agent_summary(rows)])
+
+
+def agent_summary(rows: list[dict]) -> str:
+    """In a sentence or two: in how many cells the agent is first, by how much, and how far its confidences are off."""
+    hits = {(row["pair"], row["model"], row["decider"]): float(row["hits@1"]) for row in rows}
+    cells = {(pair, model) for pair, model, decider in hits if decider == "rlea"}
+    names = {decider for *_, decider in hits} - {"rlea"}
+    first = sum(hits[*cell, "rlea"] > max(hits.get((*cell, name), 0) for name in names) for cell in cells)
+    lead = {
+        name: [100 * (hits[*cell, "rlea"] - hits[*cell, name]) for cell in cells if (*cell, name) in hits and of(cell)]
+        for name, of in (("best-first", lambda cell: True), ("hungarian", lambda cell: cell[1] != "rdgcn"))
+    }
+    errors = [
+        record["result"]["ece"]
+        for key, record in load("deciders.json")["runs"].items()
+        if key.endswith(" rlea") and record["result"]["pool"] == "test"
+    ]
+    over = {name: sum(values) / len(values) for name, values in lead.items()}
+    return (
+        f"The agent (rlea) is first in {first} of {len(cells)} cells: by {over['best-first']:.1f} points over best-first "
+        f"in the mean, by {over['hungarian']:.1f} over Hungarian in the mean of the {len(lead['hungarian'])} cells that "
+        f"see structure alone. The expected calibration error of its confidences is {share(max(errors))} at most, "
+        f"{share(sum(errors) / len(errors))} in the mean."
+    )
 
 
 def filled(text: str, tables: dict) -> str:
