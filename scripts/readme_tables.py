@@ -231,11 +231,26 @@ def agent_summary(rows: list[dict]) -> str:
     ]
     over = {name: sum(values) / len(values) for name, values in lead.items()}
     return (
-        f"The agent (rlea) is first in {first} of {len(cells)} cells: by {over['best-first']:.1f} points over best-first "
-        f"in the mean, by {over['hungarian']:.1f} over Hungarian in the mean of the {len(lead['hungarian'])} cells that "
-        f"see structure alone. The expected calibration error of its confidences is {share(max(errors))} at most, "
-        f"{share(sum(errors) / len(errors))} in the mean."
+        f"The agent (rlea) is first in {first} of {len(cells)} cells: by {over['best-first']:.1f} points over best-first"
+        f" in the mean, by {over['hungarian']:.1f} over Hungarian in the mean of the {len(lead['hungarian'])} cells"
+        " that see structure alone. The expected calibration error of its confidences is"
+        f" {share(max(errors))} at most, {share(sum(errors) / len(errors))} in the mean.{dangling_summary()}"
     )
+
+
+def dangling_summary() -> str:
+    """What is recorded of pairs of which a share of the targets was taken out."""
+    with (ROOT / "results" / "deciders.csv").open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["pool"] != "test"]
+    scores = {(row["pair"], row["model"], row["pool"], row["decider"]): share(float(row["f1"])) for row in rows}
+    parts = [
+        f" With {pool.removeprefix('test-')} of the targets taken out of {pair.replace('_', '-')} ({MODELS[model]}), its F1"
+        f" is {value}, where best-first has {scores[pair, model, pool, 'best-first']} and Hungarian"
+        f" {scores[pair, model, pool, 'hungarian']}."
+        for (pair, model, pool, decider), value in scores.items()
+        if decider == "rlea"
+    ]
+    return "".join(parts)
 
 
 def filled(text: str, tables: dict) -> str:
