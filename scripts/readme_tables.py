@@ -233,8 +233,8 @@ def agent_summary(rows: list[dict]) -> str:
     return (
         f"The agent (rlea) is first in {first} of {len(cells)} cells: by {over['best-first']:.1f} points over"
         f" best-first in the mean, by {over['hungarian']:.1f} over Hungarian in the mean of the"
-        f" {len(lead['hungarian'])} cells that see structure alone. The expected calibration error of its confidences is"
-        f" {share(max(errors))} at most, {share(sum(errors) / len(errors))} in the mean.{dangling_summary()}"
+        f" {len(lead['hungarian'])} cells that see structure alone. The expected calibration error of its"
+        f" confidences is {share(max(errors))} at most, {share(sum(errors) / len(errors))} in the mean.{dangling_summary()}"
     )
 
 
@@ -244,8 +244,8 @@ def dangling_summary() -> str:
         rows = [row for row in csv.DictReader(file) if row["pool"] != "test"]
     scores = {(row["pair"], row["model"], row["pool"], row["decider"]): share(float(row["f1"])) for row in rows}
     parts = [
-        f" With {pool.removeprefix('test-')} of the targets taken out of {pair.replace('_', '-')} ({MODELS[model]}), its"
-        f" F1 is {value}, where best-first has {scores[pair, model, pool, 'best-first']} and Hungarian"
+        f" With {pool.removeprefix('test-')} of the targets taken out of {pair.replace('_', '-')} ({MODELS[model]}),"
+        f" its F1 is {value}, where best-first has {scores[pair, model, pool, 'best-first']} and Hungarian"
         f" {scores[pair, model, pool, 'hungarian']}."
         for (pair, model, pool, decider), value in scores.items()
         if decider == "rlea"
