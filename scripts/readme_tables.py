@@ -234,7 +234,8 @@ def agent_summary(rows: list[dict]) -> str:
         f"The agent (rlea) is first in {first} of {len(cells)} cells: by {over['best-first']:.1f} points over"
         f" best-first in the mean, by {over['hungarian']:.1f} over Hungarian in the mean of the"
         f" {len(lead['hungarian'])} cells that see structure alone. The expected calibration error of its"
-        f" confidences is {share(max(errors))} at most, {share(sum(errors) / len(errors))} in the mean.{dangling_summary()}"
+        f" confidences is {share(max(errors))} at most, {share(sum(errors) / len(errors))} in the mean."
+        + dangling_summary()
     )
 
 
