@@ -122,6 +122,7 @@ def train_to_file(
 
     `tensorboard` is a folder for TensorBoard; the curves go into a run of it that has the name of the output.
     """
+    from rlea.agent.agent import choose_device
     from rlea.agent.agents import CONTEXT, PRESET_NAMES, describe_agent, make_agent
     from rlea.embed.checkpoint import remove_checkpoint
     from rlea.record import as_json, describe_run
@@ -134,6 +135,7 @@ def train_to_file(
     if episodes is not None and episodes < 1:
         raise InputError(f"--episodes is {episodes}", remedy="give a number of at least 1")
     check_settings(AlignSettings(embedding=embedding, seed=seed), output=output)
+    choose_device(device)  # refused before the work, though only the vectors may need it
     checkpoint, run = output.with_suffix(".checkpoint"), output.with_suffix(".json")
     of_vectors = output.with_name(f"{output.stem}-{Path(embedding).stem}.checkpoint")
     for path in (checkpoint, run):

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from rlea.agent import agent as module
+from rlea.agent import agents
 from rlea.agent.agent import Agent
 from rlea.demo import demo_folder
 from rlea.errors import InputError
@@ -55,13 +56,14 @@ def test_the_device_reaches_the_agent(run_cli, vectors, tmp_path, monkeypatch): 
             super().__init__(*more, device="cpu", **others)
 
     monkeypatch.setattr(module, "Agent", Watched)
+    monkeypatch.setattr(agents, "Agent", Watched)
     monkeypatch.setattr(module, "choose_device", lambda device: "cpu")
     file, kept = vectors / "v.safetensors", tmp_path / "agent.safetensors"
     common = [vectors / "pair", "--embedding", file, "--device", "cuda"]
-    done = run_cli("train", *common, "--episodes", 1, "--output", kept, "--json")
+    done = run_cli("train", *common, "--preset", "paper", "--episodes", 1, "--output", kept, "--json")
     assert json.loads(done.out)["device"] == "cpu"
     monkeypatch.setitem(module.PRESETS, "paper", SHORT)
-    for arguments in ([], ["--agent", kept]):
+    for arguments in (["--preset", "paper"], ["--agent", kept]):
         assert run_cli("align", *common, "--matcher", "rlea", *arguments, "--json").code == 0
     # An agent from a file is also looked at beforehand, on the CPU, whether it is one.
     assert [device for device in made if device != "cpu"] == ["cuda", "cuda", "cuda"]
