@@ -138,7 +138,7 @@ def align(
         clock = pipeline.Clock()
         with clock("read"):
             pair = pipeline.read(source, target, fold=fold, seeds=seeds, valid=valid, gold=gold)
-        checkpoint = None if output is None else output / f"{embedding}.checkpoint"
+        checkpoint = None if output is None else output / f"{Path(embedding).stem}.checkpoint"
         result = pipeline.align(pair, settings, progress=report, device=device, checkpoint=checkpoint)
         result.seconds.update({"read": clock.seconds["read"]})
         written = [] if output is None else pipeline.write(output, result)

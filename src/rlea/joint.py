@@ -3,8 +3,8 @@
 The vectors are trained anew each time, with the links that the agent is sure of swapped in as if they were seeds; none
 of an entity that has a validation link, or these could no longer tell when to stop training. The agent itself keeps to
 the true seeds: what it learned does not hang on the vectors, only how much they count is chosen again. A round that
-finds fewer validation links than the best so far is the last; without validation links, one whose links hardly differ
-from those before. Test links play no part.
+finds fewer validation links than the best so far is the last, and so is one whose links hardly differ from those
+before. Test links play no part.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Joint:
 
     vectors: Embeddings
     agent: ContextAgent
-    rounds: list[dict[str, Any]]  # round, seeds, sure, same, valid
+    rounds: list[dict[str, Any]]  # round, sure, same, valid
 
 
 def train_jointly(

@@ -286,6 +286,8 @@ def decide(
         with clock("train"):
             if settings.agent:
                 agent = load_agent(settings.agent, device=device)
+                if isinstance(agent, ContextAgent) and len(pair.valid):
+                    agent.choose(pair, task.candidates.embeddings, progress=progress)  # it may have met other vectors
             elif agent is None:
                 agent = make_agent(settings.preset, seed=settings.seed, device=device)
                 agent.fit(pair, task.candidates.embeddings, progress=progress, checkpoint=checkpoint)

@@ -219,9 +219,10 @@ def _extra_columns(
         means = np.zeros(len(rows), np.float32)
         best = mean_of_best(ids, likeness)
         means[: len(best)] = best
-        ones = np.ones(len(rows), np.float32)
-        ends = (-share * means, ones) if which == 0 else (ones, -share * means)
-        parts.append(np.column_stack([np.sqrt(2 * share) * rows, *ends]).astype(np.float32))
+        columns = np.empty((len(rows), rows.shape[1] + 2), np.float32)
+        np.multiply(rows, np.float32(np.sqrt(2 * share)), out=columns[:, :-2])
+        columns[:, -2 + which], columns[:, -1 - which] = -share * means, 1.0
+        parts.append(columns)
     return parts[0], parts[1]
 
 
