@@ -251,8 +251,8 @@ def dangling_summary() -> str:
             whole = share(runs[f"{model} {pair} 1 rlea {pool}"]["result"]["uncut"]["f1"])
             parts.append(
                 f" With {pool.removeprefix('test-')} of the targets taken out of {pair.replace('_', '-')}"
-                f" ({MODELS[model]}), its F1 is {value} with the links that lower the expected F1 left out ({whole} with"
-                f" all), where best-first has {scores[pair, model, pool, 'best-first']} and Hungarian"
+                f" ({MODELS[model]}), its F1 is {value} with the links that lower the expected F1 left out ({whole}"
+                f" with all), where best-first has {scores[pair, model, pool, 'best-first']} and Hungarian"
                 f" {scores[pair, model, pool, 'hungarian']}."
             )
     return "".join(parts)
