@@ -258,6 +258,20 @@ def dangling_summary() -> str:
     return "".join(parts)
 
 
+def context_cost_table() -> str:
+    lines = [
+        "| pair | sources | training | choosing | decoding | memory of decoding |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in load("context_cost.json")["rows"]:
+        times = [f"{row[key]:.0f} s" if key in row else "-" for key in ("train_seconds", "choose_seconds")]
+        lines.append(
+            f"| {row['pair'].replace('_', '-')} | {row['sources']:,} | {times[0]} | {times[1]} | "
+            f"{row['decode_seconds']:.0f} s | {row['decode_peak_memory_mb'] / 1000:.1f} GB |"
+        )
+    return "\n".join(lines)
+
+
 def filled(text: str, tables: dict) -> str:
     for name, table in tables.items():
         pattern = rf"(<!-- {name}:begin -->\n).*?(<!-- {name}:end -->)"
@@ -279,7 +293,7 @@ def main() -> None:
         },
     }
     if (ROOT / "results" / "deciders.csv").exists():
-        pages[ROOT / "docs" / "context.md"] = {"deciders": deciders_table}
+        pages[ROOT / "docs" / "context.md"] = {"deciders": deciders_table, "context-cost": context_cost_table}
     changed = False
     for path, tables in pages.items():
         old = path.read_text(encoding="utf-8")
