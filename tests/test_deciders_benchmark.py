@@ -213,19 +213,35 @@ def test_the_table_of_the_page_has_the_best_in_bold(tmp_path, monkeypatch):
     tables = load("scripts", "readme_tables")
     (tmp_path / "results").mkdir()
     lines = [
-        "model,pair,fold,decider,pool,hits@1",
-        "aligne,D_W,1,nearest,test,0.5004",
-        "aligne,D_W,1,rlea,test,0.9126",
-        "mtranse,D_W,1,rlea,test,1.0000",
-        "mtranse,D_W,2,rlea,test,0.1000",
-        "mtranse,D_W,1,nearest,test-25%,0.3000",
+        "model,pair,fold,decider,pool,hits@1,f1",
+        "aligne,D_W,1,hungarian,test,0.5004,0",
+        "aligne,D_W,1,best-first,test,0.8126,0",
+        "aligne,D_W,1,rlea,test,0.9126,0",
+        "mtranse,D_W,1,rlea,test,1.0000,0",
+        "mtranse,D_W,2,rlea,test,0.1000,0",
+        "aligne,D_W,1,hungarian,test-25%,0,0.3",
+        "aligne,D_W,1,best-first,test-25%,0,0.4",
+        "aligne,D_W,1,rlea,test-25%,0,0.5",
     ]
+    runs = {
+        "aligne D_W 1 rlea": {"result": {"ece": 0.01, "pool": "test"}},
+        "mtranse D_W 1 rlea": {"result": {"ece": 0.03, "pool": "test"}},
+        "aligne D_W 1 rlea test-25%": {"result": {"ece": 0.5, "pool": "test-25%", "uncut": {"f1": 0.45}}},
+    }
+    (tmp_path / "results" / "deciders.json").write_text(json.dumps({"runs": runs}), encoding="utf-8")
     (tmp_path / "results" / "deciders.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     monkeypatch.setattr(tables, "ROOT", tmp_path)
     table = tables.deciders_table()
-    assert table.splitlines()[-4:] == [
-        "| D-W | nearest | rlea |",
-        "|---|---|---|",
-        "| MTransE | - | **1.000** |",
-        "| AlignE | .500 | **.913** |",
+    *head, blank, summary = table.splitlines()
+    assert head[-4:] == [
+        "| D-W | hungarian | best-first | rlea |",
+        "|---|---|---|---|",
+        "| MTransE | - | - | **1.000** |",
+        "| AlignE | .500 | .813 | **.913** |",
     ]
+    assert blank == ""
+    assert "first in 2 of 2 cells: by 10.0 points over best-first" in summary
+    assert "by 41.2 over Hungarian" in summary
+    assert ".030 at most, .020 in the mean" in summary
+    assert "its F1 is .500" in summary
+    assert "(.450 with all), where best-first has .400 and Hungarian .300" in summary

@@ -109,6 +109,7 @@ def align(
     device = more.get("device", "auto")
     check_settings(settings, device=device)
     pool, source_ids, target_ids = choose_pool(pair, settings.pool)
+    check_seeds(pair, settings, [settings.matcher])
     agent, rounds = None, None
     with clock("embed"):
         if settings.joint:
@@ -145,6 +146,7 @@ def bench(
     clock = Clock()
     device = more.get("device", "auto")
     check_settings(settings, matchers, device=device)
+    check_seeds(pair, settings, matchers)
     pool, source_ids, target_ids = choose_pool(pair, settings.pool)
     with clock("embed"):
         vectors = embed_entities(pair, settings.embedding, seed=settings.seed, progress=progress, **more)
@@ -439,6 +441,14 @@ def check_agent(settings: AlignSettings, is_used: bool) -> None:
                 f"{settings.embedding} would be trained anew, and the agent knows only the vectors it was trained on",
                 remedy="give their file: --embedding FILE.safetensors (`rlea embed` writes one)",
             )
+
+
+def check_seeds(pair: GraphPair, settings: AlignSettings, matchers: Sequence[str]) -> None:
+    """Refuse too few seeds for an agent before vectors are trained for it."""
+    if settings.preset == "context" and not settings.agent and any(MATCHERS[name].trained for name in matchers):
+        from rlea.agent.context import ContextAgent
+
+        ContextAgent().check_seeds(pair.train)
 
 
 def check_joint(settings: AlignSettings) -> None:

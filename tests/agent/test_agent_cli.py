@@ -152,6 +152,22 @@ def test_joint_on_the_command_line(run_cli, vectors, tmp_path, monkeypatch):
     assert not list((tmp_path / "out").glob("*checkpoint*"))
 
 
+def test_too_few_seeds_are_refused_before_the_vectors_are_trained(run_cli, vectors, tmp_path, monkeypatch):
+    import rlea
+    from rlea.embed import aligne
+
+    monkeypatch.setattr(aligne, "train_aligne", None)
+    pair = rlea.read(vectors / "pair")
+    few = tmp_path / "few.tsv"
+    rows = zip(pair.train.source_ids[:3], pair.train.target_ids[:3], strict=True)
+    few.write_text("".join(f"{pair.source.entities[s]}\t{pair.target.entities[t]}\n" for s, t in rows))
+    run_cli("convert", vectors / "pair", tmp_path / "tables", "--to", "tsv")
+    graphs = (tmp_path / "tables" / "source", tmp_path / "tables" / "target")
+    done = run_cli("align", *graphs, "--seeds", few, "--embedding", "aligne", "--matcher", "rlea", "--quiet")
+    assert done.code == 2
+    assert "there are 3" in done.err
+
+
 def short_init(settings):
     """The settings of a model with few epochs and dimensions, whoever makes them."""
     import functools

@@ -42,7 +42,7 @@ from rlea.matchers.confidence import keep_sure
 from rlea.matching import Matching, Task
 from rlea.progress import Progress, silent
 
-FORMAT = "rlea context agent 1"
+FORMAT = "rlea context agent 2"
 FEW_SEEDS = 1000  # with fewer, and no validation links to say otherwise, best-first's key is the safer one
 
 
@@ -94,6 +94,8 @@ class ContextAgent:
         self.key: LearnedKey | None = None
         self.chosen = Chosen(self.settings.likenesses[0], self.settings.given_weights[0])
         self.history: list[dict[str, Any]] = []
+        # How far a match of one pass is trusted in the next: fitted on the games, whatever vectors are given later.
+        self.trust = Calibration()
 
     # ---- training ---------------------------------------------------------------------------------------------------
 
@@ -115,11 +117,7 @@ class ContextAgent:
         """
         seeds = pair.train if seeds is None else seeds
         valid = pair.valid if valid is None else valid
-        if len(seeds) < 2 * self.settings.games.parts:
-            raise InputError(
-                f"the agent is trained on seed links, some of them held out, and there are {len(seeds)}",
-                remedy="give more, or use --matcher best-first, which learns nothing",
-            )
+        self.check_seeds(seeds)
         board = Board.of(pair.source, pair.target)
         games = make_games(board, pair, seeds, self.settings.games, self.settings.passes, self.seed, progress)
         stages = Stages(checkpoint, self._identity(pair, seeds))
@@ -138,6 +136,14 @@ class ContextAgent:
             self.chosen = replace(self.chosen, likeness=0.0, learned=False)
         return self
 
+    def check_seeds(self, seeds: Links) -> None:
+        """Refuse too few seeds to hold some out."""
+        if len(seeds) < 2 * self.settings.games.parts:
+            raise InputError(
+                f"the agent is trained on seed links, some of them held out, and there are {len(seeds)}",
+                remedy="give more, or use --matcher best-first, which learns nothing",
+            )
+
     def learn(
         self,
         games: list[Game],
@@ -151,7 +157,7 @@ class ContextAgent:
             torch.default_generator.manual_seed(self.seed)
             self.key = LearnedKey(self.settings.key)
         self.chosen = Chosen(self.settings.likenesses[0], self.settings.given_weights[0])
-        self.history = []
+        self.history, self.trust = [], Calibration()
         stages = stages or Stages(None, {})
         settings, states = self.settings, self.settings.states
         seen: list[Examples] = []
@@ -159,6 +165,9 @@ class ContextAgent:
             name = f"state {state}"
             sights = [see(game.scene, settings.passes, game.decisions) for game in games]
             seen += [game.examples(sight) for game, sight in zip(games, sights, strict=True)]
+            if not sum(len(part.keys) for part in seen):  # no pair of a held-out entity ever came into a game
+                self.chosen = replace(self.chosen, likeness=0.0, learned=False)
+                return
             if state == 0:
                 self.key.measure(np.concatenate([part.features for part in seen]))
             if not stages.load(name, self) and settings.supervised:
@@ -187,7 +196,7 @@ class ContextAgent:
     def _calibrate(self, games: list[Game], progress: Progress) -> None:
         """Confidences from the links that the held-out entities get in the end, right and wrong."""
         rows, right = [], []
-        for number, game in enumerate(games):
+        for number, game in enumerate(games if self.chosen.learned else []):
             decisions = game.first
             for _ in range(self.settings.passes.learned):
                 decisions = self.run_pass(game.scene, decisions, None)
@@ -197,8 +206,9 @@ class ContextAgent:
             rows.append(odds[find(decisions)[known]])
             right.append(is_right[known])
             progress("agent: calibration", number + 1, len(games))
-        fitted = Calibration.fit(np.concatenate(rows), np.concatenate(right))
-        self.chosen = replace(self.chosen, calibration=fitted or Calibration())
+        if rows:
+            self.trust = Calibration.fit(np.concatenate(rows), np.concatenate(right)) or Calibration()
+        self.chosen = replace(self.chosen, calibration=self.trust)
 
     def choose(
         self,
@@ -251,8 +261,7 @@ class ContextAgent:
                 progress("agent: choice", tried, total, f"aligned {best} of {len(valid)}")
         assert last is not None
         fitted = calibrate_on(last, valid) if chosen.learned else None
-        fitted = fitted or self.chosen.calibration  # that of the games, where there are too few
-        self.chosen = replace(chosen, calibration=fitted, by="validation links")
+        self.chosen = replace(chosen, calibration=fitted or self.trust, by="validation links")
         return self
 
     # ---- decoding ---------------------------------------------------------------------------------------------------
@@ -293,13 +302,17 @@ class ContextAgent:
         scene = Scene(board, what.seeds, given.source_ids, given.target_ids, given, what.seed)
         decisions = [play_fixed(scene, replace(self.settings.passes, likeness=self.chosen.likeness))]
         more = self.chosen.given_weight * given_csls(scene, decisions[0].pairs)
-        for _ in range(self.settings.passes.learned if self.chosen.learned else 0):
-            decisions.append(self.run_pass(scene, decisions[-1], more))
+        num_learned = self.settings.passes.learned if self.chosen.learned else 0
+        for number in range(num_learned):
+            last = self.chosen.calibration if number == num_learned - 1 else None
+            decisions.append(self.run_pass(scene, decisions[-1], more, last))
         return decisions
 
-    def run_pass(self, scene: Scene, before: Decisions, more: Floats | None) -> Decisions:
-        """One learned pass; `more` is added to the worth of the pairs."""
-        key = self.key
+    def run_pass(
+        self, scene: Scene, before: Decisions, more: Floats | None, calibration: Calibration | None = None
+    ) -> Decisions:
+        """One learned pass; `more` is added to the worth of pairs. Confidences: as fitted on the games, or as given."""
+        key, calibration = self.key, calibration or self.trust
         assert key is not None
 
         def value(sight: Sight, pairs: Pairs) -> Floats:
@@ -307,7 +320,7 @@ class ContextAgent:
             return worth if more is None else np.asarray(worth + more, np.float32)
 
         def rate(sight: Sight, pairs: Pairs, worth: Floats) -> Floats:
-            return self.chosen.calibration.confidences(log_odds(pairs, worth))
+            return calibration.confidences(log_odds(pairs, worth))
 
         return play_learned(scene, self.settings.passes, before, value, rate)
 
@@ -326,6 +339,7 @@ class ContextAgent:
             "settings": asdict(self.settings),
             "seed": self.seed,
             "chosen": asdict(self.chosen),
+            "trust": asdict(self.trust),
             "history": self.history,
         }
         weights = {name: tensor.contiguous() for name, tensor in self.key.state_dict().items()}
@@ -352,6 +366,7 @@ class ContextAgent:
         agent.key.load_state_dict(weights)
         chosen = about["chosen"]
         agent.chosen = Chosen(**{**chosen, "calibration": Calibration(**chosen["calibration"])})
+        agent.trust = Calibration(**about["trust"])
         agent.history = about["history"]
         return agent
 

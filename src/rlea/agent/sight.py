@@ -39,7 +39,6 @@ GROUPS: dict[str, tuple[str, ...]] = {
 COLUMNS: tuple[str, ...] = tuple(name for names in GROUPS.values() for name in names)
 NUM_COUNTED = 17  # the columns that compiled code fills: all before likeness
 
-EVIDENCE_WEIGHT = 3.0  # of best-first's key, which standing is measured by and the policy begins at
 MAX_EDGES = 256  # of a hub that are looked at; the evidence of more is beyond doubt
 MOST_LEAD = 2.0  # leads are cut here: a larger one says no more
 
