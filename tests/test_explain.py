@@ -90,7 +90,7 @@ def keep_trace(run, order, worth=None):
     )
     pairs = Pairs(*(np.array([row[k] for row in rows], np.int32) for k in (0, 1)))
     values = np.array([row[2] for row in rows], np.float32)
-    Trace.of(Decisions(source, target, sure, sure, pairs, None, values)).save(run / FILE)
+    Trace.of(Decisions(source, target, sure, sure, pairs, values)).save(run / FILE)
 
 
 # ---- by hand --------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ ARRAYS = ("source_ids", "target_ids", "keys", "confidences", "pair_source_ids", 
 def decisions_of(pairs, worth, links=()):
     source, target = (np.array([link[side] for link in links], np.int32) for side in (0, 1))
     place = np.arange(len(links), dtype=np.float32)
-    return Decisions(source, target, 9 - place, 1 / (2 + place), pairs, None, worth)
+    return Decisions(source, target, 9 - place, 1 / (2 + place), pairs, worth)
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from rlea.agent.agent_files import load_agent_file, save_agent_file
 from rlea.agent.deck import Deck, label_deck, make_deck
 from rlea.agent.env import AlignmentEnv, Vectors
 from rlea.agent.policy import GraphView, Policy, Value
@@ -197,10 +197,6 @@ class Agent:
 
     def save(self, path: str | Path) -> None:
         """Weights and settings as safetensors with JSON; no pickle."""
-        from safetensors.torch import save_file
-
-        from rlea.writers.atomic import atomic
-
         if self.policy is None:
             raise InputError("the agent has not been trained", remedy="call fit before save")
         about = {
@@ -211,24 +207,12 @@ class Agent:
             "history": self.history,
             "space": self.space,
         }
-        weights = {name: tensor.contiguous() for name, tensor in self.policy.state_dict().items()}
-        with atomic(path) as temporary:
-            # One key: several would be written in random order, and the same agent would not be the same file.
-            save_file(weights, temporary, metadata={"rlea": json.dumps(about, sort_keys=True)})
+        save_agent_file(path, about, self.policy)
 
     @staticmethod
     def load(path: str | Path, *, device: str = "cpu") -> Agent:
         """An agent as it was saved."""
-        from safetensors import SafetensorError, safe_open
-
-        try:
-            with safe_open(path, framework="pt") as file:
-                about = json.loads((file.metadata() or {}).get("rlea", "{}"))
-                weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        except (OSError, SafetensorError, ValueError) as problem:
-            raise InputError(
-                "cannot be read as a trained agent", path=path, remedy="give a file of Agent.save"
-            ) from problem
+        about, weights = load_agent_file(path)
         if about.get("format") != FORMAT:
             raise InputError("is no trained agent of this version", path=path, remedy="train it again")
         agent = Agent(settings_of(about["settings"]), seed=about["seed"], device=device)

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from rlea.agent.agent import Agent
+from rlea.agent.agent_files import load_agent_file
 from rlea.agent.context import FORMAT, ContextAgent, ContextSettings
 from rlea.agent.presets import PRESETS
-from rlea.errors import InputError
 
 CONTEXT = "context"
 PRESET_NAMES = (CONTEXT, *PRESETS)
@@ -30,17 +30,7 @@ def make_agent(
 
 def load_agent(path: str | Path, *, device: str = "auto") -> Agent | ContextAgent:
     """An agent of either kind as it was saved."""
-    import json
-
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(path, framework="pt") as file:
-            about = json.loads((file.metadata() or {}).get("rlea", "{}"))
-    except (OSError, SafetensorError, ValueError) as problem:
-        raise InputError(
-            "cannot be read as a trained agent", path=path, remedy="give a file of `rlea train`"
-        ) from problem
+    about, _ = load_agent_file(path)
     return ContextAgent.load(path) if about.get("format") == FORMAT else Agent.load(path, device=device)
 
 

@@ -9,7 +9,6 @@ vectors count beside what is learned is chosen on validation links.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -19,6 +18,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from rlea.agent.agent_files import load_agent_file, save_agent_file
 from rlea.agent.calibration import Calibration, log_odds
 from rlea.agent.games import Game, GameSettings, make_games, others
 from rlea.agent.learned_key import (
@@ -328,10 +328,6 @@ class ContextAgent:
 
     def save(self, path: str | Path) -> None:
         """Weights and settings as safetensors with JSON; no pickle."""
-        from safetensors.torch import save_file
-
-        from rlea.writers.atomic import atomic
-
         if self.key is None:
             raise InputError("the agent has not been trained", remedy="call fit before save")
         about = {
@@ -342,23 +338,12 @@ class ContextAgent:
             "trust": asdict(self.trust),
             "history": self.history,
         }
-        weights = {name: tensor.contiguous() for name, tensor in self.key.state_dict().items()}
-        with atomic(path) as temporary:
-            save_file(weights, temporary, metadata={"rlea": json.dumps(about, sort_keys=True)})
+        save_agent_file(path, about, self.key)
 
     @staticmethod
     def load(path: str | Path) -> ContextAgent:
         """An agent as it was saved."""
-        from safetensors import SafetensorError, safe_open
-
-        try:
-            with safe_open(path, framework="pt") as file:
-                about = json.loads((file.metadata() or {}).get("rlea", "{}"))
-                weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        except (OSError, SafetensorError, ValueError) as problem:
-            raise InputError(
-                "cannot be read as a trained agent", path=path, remedy="give a file of `rlea train`"
-            ) from problem
+        about, weights = load_agent_file(path)
         if about.get("format") != FORMAT:
             raise InputError("is no trained agent of this version", path=path, remedy="train it again")
         agent = ContextAgent(settings_of(about["settings"]), seed=about["seed"])

@@ -75,14 +75,13 @@ class Scene:
 
 @dataclass(frozen=True, eq=False)
 class Decisions:
-    """One pass: links in the order in which they were matched, all pairs that came into the game, and what was seen."""
+    """One pass: links in the order in which they were matched, and all pairs that came into the game."""
 
     source_ids: Ids
     target_ids: Ids
     keys: Floats  # of the links, when they were matched
     confidences: Floats
     pairs: Pairs
-    sight: Sight | None = None  # what the policy saw of `pairs`, in a learned pass
     worth: Floats | None = None  # keys of `pairs` before the first decision, in a learned pass
 
     @property
@@ -109,9 +108,7 @@ def memory_of(scene: Scene, decisions: Decisions | None) -> Memory:
 
 def see(scene: Scene, settings: PassSettings, decisions: Decisions) -> Sight:
     """What the policy sees of the pairs of a pass, after it."""
-    memory = memory_of(scene, decisions)
-    vectors = spread(memory, settings.spread, scene.seed)
-    return look(decisions.pairs, memory, vectors, evidence_weight=settings.evidence_weight)
+    return _see(scene, settings, decisions.pairs, memory_of(scene, decisions))
 
 
 def play_learned(
@@ -127,17 +124,17 @@ def play_learned(
     Both are functions of what is seen of the pairs and do not change within the pass, so all pairs are valued in bulk.
     The pairs are those of the pass before, which has brought in what matches create. `least`: no match below that key.
     """
-    sight = see(scene, settings, before)
+    memory = memory_of(scene, before)
+    sight = _see(scene, settings, before.pairs, memory)
     worth = value(sight, before.pairs)
     near = is_near(before.pairs, worth, settings.rivals)
     game = _game(scene, Pairs(before.pairs.source_ids[near], before.pairs.target_ids[near]), worth[near], None)
     rules = _rules(settings, scene.seed, anchored=True, least=least)
     known = (scene.seeds.source_ids, scene.seeds.target_ids, before.source_ids, before.target_ids)
-    memory = memory_of(scene, before)
-    (source_ids, target_ids, keys, _), _, _ = play(game, *known, memory.correspondence.copy(), True, rules)
+    (source_ids, target_ids, keys, _), _, _ = play(game, *known, memory.correspondence, True, rules)
     rated = rate(sight, before.pairs, worth)
     confidences = rated[find_pairs(before.pairs, source_ids, target_ids)]
-    return Decisions(source_ids, target_ids, keys, confidences, before.pairs, sight, worth)
+    return Decisions(source_ids, target_ids, keys, confidences, before.pairs, worth)
 
 
 def given_csls(scene: Scene, pairs: Pairs) -> Floats:
@@ -172,6 +169,11 @@ def find_pairs(pairs: Pairs, source_ids: Ids, target_ids: Ids) -> NDArray[np.int
     width = np.int64(max(pairs.target_ids.max(initial=0), np.max(target_ids, initial=0))) + 1
     keys = pairs.source_ids.astype(np.int64) * width + pairs.target_ids
     return np.asarray(np.searchsorted(keys, np.asarray(source_ids, np.int64) * width + target_ids), np.int64)
+
+
+def _see(scene: Scene, settings: PassSettings, pairs: Pairs, memory: Memory) -> Sight:
+    vectors = spread(memory, settings.spread, scene.seed)
+    return look(pairs, memory, vectors, evidence_weight=settings.evidence_weight)
 
 
 def _fixed_pass(scene: Scene, settings: PassSettings, before: Decisions | None) -> Decisions:
