@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 BLOCK_ROWS = 1024  # a block of scores (1024 x 4096 floats, 16 MiB) stays near the cache and keeps both cores busy
 BLOCK_COLUMNS = 4096
+LANES = 16  # scores that are compared at once
 SPARSE_BLOCK_BYTES = 64 << 20  # sparse vectors: a block spans all columns, as many rows as fit here
 
 Floats = NDArray[np.float32]
@@ -282,21 +283,26 @@ def _replace_worst(ids, scores, new_id, new_score):  # type: ignore[no-untyped-d
 @numba.njit(cache=True, parallel=True)
 def _keep_best_of_rows(block, top, left, ids, scores):  # type: ignore[no-untyped-def]
     height, width = block.shape
+    whole = width // LANES * LANES
     for i in numba.prange(height):
         row = block[i]
         own_ids, own_scores = ids[top + i], scores[top + i]
         worst = own_scores[0]
-        for start in range(0, width, 16):
-            end = min(start + 16, width)
-            # Most stretches hold nothing good enough; this loop without branches runs in vector registers.
-            found = False
-            for j in range(start, end):
-                found |= row[j] > worst
-            if found:
-                for j in range(start, end):
+        for start in range(0, whole, LANES):
+            # Most stretches hold nothing good enough; this loop, its length fixed and without branches, runs in vector
+            # registers.
+            num_better = 0
+            for lane in range(LANES):
+                num_better += row[start + lane] > worst
+            if num_better:
+                for j in range(start, start + LANES):
                     if row[j] > worst:
                         _replace_worst(own_ids, own_scores, left + j, row[j])
                         worst = own_scores[0]
+        for j in range(whole, width):
+            if row[j] > worst:
+                _replace_worst(own_ids, own_scores, left + j, row[j])
+                worst = own_scores[0]
 
 
 @numba.njit(cache=True, parallel=True)
@@ -305,21 +311,25 @@ def _keep_best_of_columns(block, top, left, ids, scores):  # type: ignore[no-unt
     strip = 256
     for part in numba.prange((width + strip - 1) // strip):
         low, high = part * strip, min((part + 1) * strip, width)
+        whole = low + (high - low) // LANES * LANES
         worst = np.empty(strip, dtype=np.float32)
         for j in range(low, high):
             worst[j - low] = scores[left + j, 0]
         for i in range(height):
             row = block[i]
-            for start in range(low, high, 16):
-                end = min(start + 16, high)
-                found = False
-                for j in range(start, end):
-                    found |= row[j] > worst[j - low]
-                if found:
-                    for j in range(start, end):
+            for start in range(low, whole, LANES):
+                num_better = 0
+                for lane in range(LANES):
+                    num_better += row[start + lane] > worst[start - low + lane]
+                if num_better:
+                    for j in range(start, start + LANES):
                         if row[j] > worst[j - low]:
                             _replace_worst(ids[left + j], scores[left + j], top + i, row[j])
                             worst[j - low] = scores[left + j, 0]
+            for j in range(whole, high):
+                if row[j] > worst[j - low]:
+                    _replace_worst(ids[left + j], scores[left + j], top + i, row[j])
+                    worst[j - low] = scores[left + j, 0]
 
 
 @numba.njit(cache=True, parallel=True)

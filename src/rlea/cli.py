@@ -143,7 +143,7 @@ def align(
         result.seconds.update({"read": clock.seconds["read"]})
         written = [] if output is None else pipeline.write(output, result)
         if checkpoint is not None:
-            rounds = pipeline.joint_checkpoints(checkpoint, joint) if joint else [checkpoint]
+            rounds = (pipeline.joint_checkpoint(checkpoint, number) for number in range(joint + 1))
             for path in (*rounds, checkpoint.with_name(pipeline.AGENT_CHECKPOINT)):
                 remove_checkpoint(path)
     if json_:

@@ -237,29 +237,18 @@ def embed_jointly(
     """Vectors and agent trained in turn; one checkpoint a round of vectors, one of the agent."""
     from rlea.joint import train_jointly
 
-    def embed(grown: list[GraphPair], number: int) -> list[Embeddings]:
-        trained = []
-        for part, known in enumerate(grown):
-            kept = None if checkpoint is None else joint_checkpoint(checkpoint, number, part)
-            own = {"seed": settings.seed, "progress": progress, "checkpoint": kept, **more}
-            trained.append(embed_entities(known, settings.embedding, **own))
-        return trained
+    def embed(grown: GraphPair, number: int) -> Embeddings:
+        kept = None if checkpoint is None else joint_checkpoint(checkpoint, number)
+        return embed_entities(grown, settings.embedding, seed=settings.seed, progress=progress, checkpoint=kept, **more)
 
     kept = None if checkpoint is None else checkpoint.with_name(AGENT_CHECKPOINT)
     joint = train_jointly(pair, embed, settings.joint, seed=settings.seed, progress=progress, checkpoint=kept)
     return joint.vectors, joint.agent, joint.rounds
 
 
-def joint_checkpoint(checkpoint: Path, number: int, part: int) -> Path:
-    """Where the vectors of one part of a joint round are kept while they are trained."""
-    return checkpoint if number == 0 else checkpoint.with_name(f"{checkpoint.name}-{number}-{part}")
-
-
-def joint_checkpoints(checkpoint: Path, num_rounds: int) -> list[Path]:
-    """All checkpoints that a joint training may have left."""
-    from rlea.joint import PARTS
-
-    return [joint_checkpoint(checkpoint, number, part) for number in range(num_rounds + 1) for part in range(PARTS)]
+def joint_checkpoint(checkpoint: Path, number: int) -> Path:
+    """Where the vectors of a joint round are kept while they are trained."""
+    return checkpoint if number == 0 else checkpoint.with_name(f"{checkpoint.name}-{number}")
 
 
 def find(vectors: Embeddings, source_ids: Ids, target_ids: Ids, k: int, progress: Progress) -> Candidates:

@@ -24,7 +24,7 @@ from rlea.agent.spread import SpreadSettings
 from rlea.candidates import find_candidates, tie_hash
 from rlea.embeddings import Embeddings
 from rlea.graph import Links
-from rlea.matchers.evidence_game import Game, Rules, Side, Vectors, play
+from rlea.matchers.evidence_game import Extra, Game, Rules, Side, Vectors, play
 
 from .conftest import make_graph
 from .test_memory import edges, plain_correspondence, random_board
@@ -251,6 +251,19 @@ def test_the_anchored_game_equals_the_plain_one(seed, moves):
     assert links_of(some) == plain_anchored(scene, before, worth.tolist(), moves, chosen.floor, 0.0)[0]
 
 
+def test_learned_passes_look_at_the_best_pairs_and_at_all_matches():
+    """After the fixed passes only the best of every entity stay, and what was matched stays whatever its place."""
+    scene = random_scene(3, num_seeds=5)
+    every = play_fixed(scene, replace(SMALL, kept=1000))
+    few = play_fixed(scene, replace(SMALL, kept=1))
+    assert links_of(few) == links_of(every)
+    pairs = set(zip(few.pairs.source_ids.tolist(), few.pairs.target_ids.tolist(), strict=True))
+    assert set(links_of(few)) <= pairs
+    assert pairs < set(zip(every.pairs.source_ids.tolist(), every.pairs.target_ids.tolist(), strict=True))
+    keys = few.pairs.source_ids.astype(np.int64) * 10**6 + few.pairs.target_ids
+    assert (np.diff(keys) > 0).all()  # sorted, each once
+
+
 def test_a_decision_against_the_pass_before_takes_its_evidence_away():
     """(b, B) was matched and spoke for (c, C); now b goes elsewhere, and the key of (c, C) sinks by what it had."""
     source = make_graph([(a, "r", b) for a, b in pairwise("abcd")], [])
@@ -270,8 +283,8 @@ def test_a_decision_against_the_pass_before_takes_its_evidence_away():
     np.testing.assert_allclose(decisions.keys, [3.0, 2.0 - lost], rtol=1e-5)
 
 
-def test_a_pair_that_a_match_creates_has_the_key_of_the_extra_columns():
-    """No candidates at all: a seed brings in (b, B), whose base is the inner product of its extra columns."""
+def test_a_pair_that_a_match_creates_has_the_key_of_the_extra_vectors():
+    """No candidates at all: a seed brings in (b, B), whose base is the CSLS of the second vectors, by their share."""
     source, target = make_graph([("a", "r", "b")], ["c"]), make_graph([("A", "R", "B")], [])
     board = Board.of(source, target)
     rng = np.random.default_rng(0)
@@ -290,8 +303,10 @@ def test_a_pair_that_a_match_creates_has_the_key_of_the_extra_columns():
         for around, size in ((board.source, 3), (board.target, 2))
     ]
     nobody, starts = np.zeros(0, np.int32), np.zeros(3, np.int64)
-    vectors = Vectors(0, np.float32(1), *none, *no_rows, *no_rows, *extra)
-    game = Game(*sides, vectors, nobody, nobody, np.zeros(0, np.float32), starts, starts)
+    vectors = Vectors(0, np.float32(1), *none, *no_rows, *no_rows)
+    means = np.array([0, 0.3, 0], np.float32), np.array([0, 0.1], np.float32)
+    second = Extra(np.float32(0.6), *extra, *means)
+    game = Game(*sides, vectors, second, nobody, nobody, np.zeros(0, np.float32), starts, starts)
     like = np.diag([0.4, 0.4]).astype(np.float32)
     seeds = Links.of([0], [0])
     known = (seeds.source_ids, seeds.target_ids, nobody, nobody)
@@ -302,7 +317,7 @@ def test_a_pair_that_a_match_creates_has_the_key_of_the_extra_columns():
 
     links, _, grown = play(game, *known, like.copy(), True, rules(0.1))
     assert (links[0].tolist(), links[1].tolist()) == ([1], [1])
-    assert links[2][0] == pytest.approx(extra[0][1] @ extra[1][1] + 3 * np.sqrt(0.4), rel=1e-5)
+    assert links[2][0] == pytest.approx(0.6 * (2 * extra[0][1] @ extra[1][1] - 0.4) + 3 * np.sqrt(0.4), rel=1e-5)
     assert (grown[0].tolist(), grown[1].tolist()) == ([1], [1])
     for creation in (0.5, np.inf):
         links, _, grown = play(game, *known, like.copy(), True, rules(creation))
@@ -312,8 +327,8 @@ def test_a_pair_that_a_match_creates_has_the_key_of_the_extra_columns():
 @pytest.mark.parametrize("vectors", [None, "cosine", "inner", "manhattan"])
 def test_a_pair_that_comes_later_has_the_base_that_it_would_have_had(vectors):
     """The base that compiled code works out for a pair equals the one of pairs that are there from the start."""
-    from rlea.agent.passes import _extra_columns, _game
-    from rlea.agent.sight import discount_hubs
+    from rlea.agent.passes import _game
+    from rlea.agent.sight import discount_hubs, mean_of_best
     from rlea.agent.spread import inner_products, spread
     from rlea.matchers.evidence_game import _base
 
@@ -325,7 +340,11 @@ def test_a_pair_that_comes_later_has_the_base_that_it_would_have_had(vectors):
     share = 1.0 if vectors is None else 0.67
     bases = share * discount_hubs(pairs, likeness) + (1 - share) * given_csls(scene, pairs)
     assert bases.std() > 0.05
-    extra = _extra_columns(pairs, likeness, rows, share)
+    means = []
+    for ids, part in zip((pairs.source_ids, pairs.target_ids), rows, strict=True):
+        best = mean_of_best(ids, likeness)
+        means.append(np.concatenate([best, np.zeros(len(part) - len(best), np.float32)]))
+    extra = Extra(np.float32(share), *rows, *means)
     game = _game(scene, pairs, bases.astype(np.float32), extra, 1 - share)
     found = [_base(game, s, t) for s, t in zip(pairs.source_ids, pairs.target_ids, strict=True)]
     np.testing.assert_allclose(found, bases, atol=1e-4)

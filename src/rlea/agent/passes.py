@@ -9,7 +9,7 @@ learned.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,14 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlea.agent.memory import Board, Floats, Memory
-from rlea.agent.sight import Pairs, Sight, discount_hubs, is_near, look, mean_of_best
+from rlea.agent.sight import Pairs, Sight, is_near, look, mean_of_best
 from rlea.agent.spread import SpreadSettings, inner_products, spread
 from rlea.candidates import Candidates, find_candidates, prepare
 from rlea.embeddings import Embeddings
 from rlea.graph import Ids, Links
 from rlea.matchers.best_first import compiled_vectors, scale_of
-from rlea.matchers.evidence_game import Game, Rules, Side, Vectors, play, sort_rows
+from rlea.matchers.evidence_game import Extra, Game, Rules, Side, Vectors, no_extra, play, sort_rows
 from rlea.matching import Matching
+
+SEARCHED = 2  # every second column of re-estimated vectors is looked at in the search
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ class PassSettings:
     kept_weight: float = 0.5  # of the matches of the pass before, in the fixed passes
     temperature: float = 0.12  # of confidence in a fixed pass
     nobody: float = 0.3
+    kept: int = 20  # best pairs of every entity after the fixed passes, by their key, that learned passes look at
     rivals: int = 10  # best of every entity by worth that a learned pass plays with; the others never come to the fore
     # How far the root of evidence that came or went since the pass before moves a learned key.
     moves: float = 24.0
@@ -82,7 +85,9 @@ class Decisions:
     keys: Floats  # of the links, when they were matched
     confidences: Floats
     pairs: Pairs
-    worth: Floats | None = None  # keys of `pairs` before the first decision, in a learned pass
+    worth: Floats | None = (
+        None  # keys of `pairs`: before the first decision in a learned pass, after the last in a fixed
+    )
 
     @property
     def matching(self) -> Matching:
@@ -96,7 +101,13 @@ def play_fixed(scene: Scene, settings: PassSettings) -> Decisions:
     for _ in range(settings.fixed):
         decisions = _fixed_pass(scene, settings, decisions)
     assert decisions is not None
-    return decisions
+    assert decisions.worth is not None
+    pairs, near = decisions.pairs, is_near(decisions.pairs, decisions.worth, settings.kept)
+    kept = Pairs.of(  # an entity that was left over may be matched with one that is not among its best
+        np.concatenate([pairs.source_ids[near], decisions.source_ids]),
+        np.concatenate([pairs.target_ids[near], decisions.target_ids]),
+    )
+    return replace(decisions, pairs=kept, worth=None)
 
 
 def memory_of(scene: Scene, decisions: Decisions | None) -> Memory:
@@ -128,7 +139,7 @@ def play_learned(
     sight = _see(scene, settings, before.pairs, memory)
     worth = value(sight, before.pairs)
     near = is_near(before.pairs, worth, settings.rivals)
-    game = _game(scene, Pairs(before.pairs.source_ids[near], before.pairs.target_ids[near]), worth[near], None)
+    game = _game(scene, Pairs(before.pairs.source_ids[near], before.pairs.target_ids[near]), worth[near], no_extra())
     rules = _rules(settings, scene.seed, anchored=True, least=least)
     known = (scene.seeds.source_ids, scene.seeds.target_ids, before.source_ids, before.target_ids)
     (source_ids, target_ids, keys, _), _, _ = play(game, *known, memory.correspondence, True, rules)
@@ -177,33 +188,44 @@ def _see(scene: Scene, settings: PassSettings, pairs: Pairs, memory: Memory) -> 
 
 
 def _fixed_pass(scene: Scene, settings: PassSettings, before: Decisions | None) -> Decisions:
-    memory = memory_of(scene, before)
-    vectors = spread(memory, settings.spread, scene.seed)
-    parts = [] if scene.given is None else [_pairs_of(scene.given)]
+    given, nothing = scene.given, np.zeros(0, np.int32)
+    parts = [] if given is None else [_pairs_of(given)]
     if before is not None:
         parts.append((before.pairs.source_ids, before.pairs.target_ids))
-    # With given candidates the first pass makes do without a search: there is a better one to come.
-    is_searched = len(scene.source_ids) * len(scene.target_ids) <= settings.most_searched
-    if is_searched and (before is not None or scene.given is None):
-        # Every other column estimates the inner product well enough to propose pairs, in half the time.
-        found = Embeddings(vectors[0][:, ::2], vectors[1][:, ::2], measure="inner")
+    # With given vectors the first pass makes do with these: vectors re-estimated from its matches will be better than
+    # those that the seeds alone give.
+    is_first = before is None and given is not None
+    share = 1.0 if given is None else 0.0 if is_first else settings.likeness
+    memory = memory_of(scene, before)
+    is_searched = not is_first and len(scene.source_ids) * len(scene.target_ids) <= settings.most_searched
+    if is_searched or share > 0:
+        vectors = spread(memory, settings.spread, scene.seed)
+    if is_searched:
+        # Some of the columns estimate the inner product well enough to propose pairs, in less time.
+        found = Embeddings(vectors[0][:, ::SEARCHED], vectors[1][:, ::SEARCHED], measure="inner")
         parts.append(_pairs_of(find_candidates(found, scene.source_ids, scene.target_ids, settings.candidates)))
-    nothing = np.zeros(0, np.int32)
     pairs = Pairs.of(
         np.concatenate([nothing, *(part[0] for part in parts)]), np.concatenate([nothing, *(part[1] for part in parts)])
     )
-    likeness = inner_products(*vectors, pairs.source_ids, pairs.target_ids)
-    share = 1.0 if scene.given is None else settings.likeness
-    bases = share * discount_hubs(pairs, likeness) + (1 - share) * given_csls(scene, pairs)
-    extra = _extra_columns(pairs, likeness, vectors, share)
-    game = _game(scene, pairs, bases.astype(np.float32), extra, 1 - share)
-    rules = _rules(settings, scene.seed)
+    bases, extra = np.zeros(len(pairs), np.float32), no_extra()
+    if share > 0:
+        likeness = inner_products(*vectors, pairs.source_ids, pairs.target_ids)
+        means = [np.zeros(len(part), np.float32) for part in vectors]
+        for part, ids in zip(means, (pairs.source_ids, pairs.target_ids), strict=True):
+            best = mean_of_best(ids, likeness)
+            part[: len(best)] = best
+        bases += np.float32(share) * (2 * likeness - means[0][pairs.source_ids] - means[1][pairs.target_ids])
+        extra = Extra(np.float32(share), *vectors, *means)
+    if share < 1:
+        bases += np.float32(1 - share) * given_csls(scene, pairs)
+    game = _game(scene, pairs, bases, extra, 1 - share)
     earlier = (nothing, nothing) if before is None else (before.source_ids, before.target_ids)
     known = (scene.seeds.source_ids, scene.seeds.target_ids, *earlier)
-    like = np.zeros_like(memory.correspondence) if before is None else memory.correspondence.copy()
-    links, _, grown = play(game, *known, like, before is not None, rules)
+    shape = (len(scene.board.source.functionality), len(scene.board.target.functionality))
+    like = np.zeros(shape, np.float32) if before is None else memory.correspondence
+    links, _, grown = play(game, *known, like, before is not None, _rules(settings, scene.seed))
     source_ids, target_ids, keys, confidences = links
-    return Decisions(source_ids, target_ids, keys, confidences, Pairs.of(*grown))
+    return Decisions(source_ids, target_ids, keys, confidences, Pairs(grown[0], grown[1]), grown[2])
 
 
 def _pairs_of(candidates: Candidates) -> tuple[Ids, Ids]:
@@ -211,40 +233,18 @@ def _pairs_of(candidates: Candidates) -> tuple[Ids, Ids]:
     return candidates.source_ids[pairs.rows], candidates.target_ids[pairs.columns]
 
 
-def _extra_columns(
-    pairs: Pairs, likeness: Floats, vectors: tuple[Floats, Floats], share: float
-) -> tuple[Floats, Floats]:
-    """Rows of which the inner product is the weighed CSLS of the re-estimated vectors, for pairs not yet known."""
-    parts = []
-    for which, ids in enumerate((pairs.source_ids, pairs.target_ids)):
-        rows = vectors[which]
-        means = np.zeros(len(rows), np.float32)
-        best = mean_of_best(ids, likeness)
-        means[: len(best)] = best
-        columns = np.empty((len(rows), rows.shape[1] + 2), np.float32)
-        np.multiply(rows, np.float32(np.sqrt(2 * share)), out=columns[:, :-2])
-        columns[:, -2 + which], columns[:, -1 - which] = -share * means, 1.0
-        parts.append(columns)
-    return parts[0], parts[1]
-
-
-def _game(
-    scene: Scene, pairs: Pairs, bases: Floats, extra: tuple[Floats, Floats] | None, given_share: float = 0.0
-) -> Any:
-    """The pairs for compiled code. Without `extra`, no pair that is not among them can come into the game."""
+def _game(scene: Scene, pairs: Pairs, bases: Floats, extra: Any, given_share: float = 0.0) -> Any:
+    """The pairs for compiled code; what pairs that come into the game later begin with, by either vectors."""
     sides = []
-    means: tuple[Floats, Floats] = (
-        np.zeros(scene.board.num_source, np.float32),
-        np.zeros(scene.board.num_target, np.float32),
-    )
-    none = np.zeros((scene.board.num_source, 0), np.float32), np.zeros((scene.board.num_target, 0), np.float32)
-    no_rows = (np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32))
-    vectors = Vectors(0, np.float32(1.0), *none, *no_rows, *no_rows, *(extra or none))
-    if scene.given is not None and extra is not None and given_share > 0:
+    means = np.zeros(scene.board.num_source, np.float32), np.zeros(scene.board.num_target, np.float32)
+    if scene.given is not None and given_share > 0:
         *means_found, scale = scene.given_bases
         means = (means_found[0], means_found[1])
         vectors = compiled_vectors(scene.given, scale * given_share)
-        vectors = vectors._replace(extra_source=extra[0], extra_target=extra[1])
+    else:
+        none = np.zeros((0, 0), np.float32)
+        no_rows = (np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32))
+        vectors = Vectors(0, np.float32(0.0), none, none, *no_rows, *no_rows)
     for around, ids, own in (
         (scene.board.source, scene.source_ids, means[0]),
         (scene.board.target, scene.target_ids, means[1]),
@@ -255,7 +255,9 @@ def _game(
     starts = np.searchsorted(pairs.source_ids, np.arange(scene.board.num_source + 1)).astype(np.int64)
     pair_source, pair_target, bases = pairs.source_ids.copy(), pairs.target_ids.copy(), bases.copy()
     sort_rows(starts, pair_source, pair_target, bases, np.uint64(scene.seed))
-    return Game(sides[0], sides[1], vectors, pair_source, pair_target, bases, starts[:-1].copy(), starts[1:].copy())
+    return Game(
+        sides[0], sides[1], vectors, extra, pair_source, pair_target, bases, starts[:-1].copy(), starts[1:].copy()
+    )
 
 
 def _rules(settings: PassSettings, seed: int, *, anchored: bool = False, least: float = -np.inf) -> Any:

@@ -94,24 +94,44 @@ def _spread_side(
     own[ids] = labels
     now = np.zeros((num_entities, dim), np.float32)
     now[ids] = labels * memory.weights[:, None]
+    after = np.empty_like(now)
     result = np.empty((num_entities, steps * dim), np.float32)
+    edges = (around.starts, around.neighbour_ids, weights, kinds)
+    share = np.float32(1 / np.sqrt(steps))
     for step in range(steps):
-        after = np.zeros((num_entities, dim), np.float32)
-        cosines, sines = turns
-        _step(around.starts, around.neighbour_ids, weights, kinds, cosines, sines, now, after, own, is_match, step > 0)
-        result[:, step * dim : (step + 1) * dim] = after / np.float32(np.sqrt(steps))
-        now = after
-        now[is_seed] = own[is_seed]
+        part = result[:, step * dim : (step + 1) * dim]
+        move: Any = (*edges, *turns, now, after, part, share, own, is_seed, is_match, step > 0)
+        _step(*move)
+        now, after = after, now
     return result
 
 
 # No fast mathematics here: what is compiled afresh and what is loaded from the disk would round differently.
 @numba.njit(cache=True, parallel=True)
-def _step(starts, neighbours, weights, kinds, cosines, sines, now, after, own, is_match, returns):  # type: ignore[no-untyped-def]
-    """Sums over neighbours, normalised; a match's own label, which comes back to it after two steps, is taken out."""
+def _step(  # type: ignore[no-untyped-def]
+    starts,
+    neighbours,
+    weights,
+    kinds,
+    cosines,
+    sines,
+    now,
+    after,
+    result,
+    share,
+    own,
+    is_seed,
+    is_match,
+    returns,
+):
+    """Sums over neighbours, normalised; a match's own label, which comes back to it after two steps, is taken out.
+
+    `result` has them all, times the share; in `after`, from which the next step goes on, seeds have their labels again.
+    """
     dim, half = now.shape[1], cosines.shape[1]
     for entity in numba.prange(len(starts) - 1):
         total = after[entity]
+        total[:] = np.float32(0.0)
         for i in range(starts[entity], starts[entity + 1]):
             vector, weight = now[neighbours[i]], weights[i]
             cosine = cosines[abs(kinds[i])]
@@ -126,9 +146,9 @@ def _step(starts, neighbours, weights, kinds, cosines, sines, now, after, own, i
                 total[d] += weight * vector[d]
         before = lane_product(total, total)
         if returns and is_match[entity]:
-            share = lane_product(total, own[entity])
+            share_of_own = lane_product(total, own[entity])
             for d in range(dim):
-                total[d] -= share * own[entity, d]
+                total[d] -= share_of_own * own[entity, d]
         length = lane_product(total, total)
         if length > 1e-6 * before:  # else what is left is the rounding error of taking it out
             scale = np.float32(1.0) / np.sqrt(length)
@@ -136,6 +156,11 @@ def _step(starts, neighbours, weights, kinds, cosines, sines, now, after, own, i
                 total[d] *= scale
         else:
             total[:] = np.float32(0.0)
+        row = result[entity]
+        for d in range(dim):
+            row[d] = total[d] * share
+        if is_seed[entity]:
+            total[:] = own[entity]
 
 
 @numba.njit(cache=True, parallel=True)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from rlea.candidates import Candidates, prepare
 from rlea.graph import Ids, KnowledgeGraph, Links
-from rlea.matchers.evidence_game import Game, Rules, Side, Vectors, play, sort_rows
+from rlea.matchers.evidence_game import Game, Rules, Side, Vectors, no_extra, play, sort_rows
 from rlea.matching import Matching, Task
 from rlea.neighbourhood import Neighbourhood
 
@@ -81,7 +81,7 @@ def _set_up(task: Task) -> Any:
     list_ends = np.zeros(task.source.num_entities, np.int64)
     list_starts[candidates.source_ids], list_ends[candidates.source_ids] = pairs.row_starts[:-1], pairs.row_starts[1:]
     vectors = compiled_vectors(candidates, scale)
-    return Game(source, target, vectors, pair_source, pair_target, base, list_starts, list_ends)
+    return Game(source, target, vectors, no_extra(), pair_source, pair_target, base, list_starts, list_ends)
 
 
 def scale_of(candidates: Candidates, csls: NDArray[np.float32]) -> float:
@@ -106,17 +106,16 @@ def compiled_vectors(candidates: Candidates, scale: float) -> Any:
     source, target = prepare(embeddings.source, embeddings), prepare(embeddings.target, embeddings)
     no_matrix = np.zeros((0, 0), np.float32)
     no_rows: Any = [np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32)]
-    extra: Any = (no_matrix, no_matrix)  # nothing
     if isinstance(source, np.ndarray):
         kind = 1 if embeddings.measure == "manhattan" else 0
-        return Vectors(kind, np.float32(scale), source, target, *no_rows, *no_rows, *extra)
+        return Vectors(kind, np.float32(scale), source, target, *no_rows, *no_rows)
     parts = []
     for matrix in (source, target):
         rows = matrix.tocsr()
         rows.sort_indices()
         parts += [rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data.astype(np.float32)]
     sparse: Any = parts
-    return Vectors(2, np.float32(scale), no_matrix, no_matrix, *sparse, *extra)
+    return Vectors(2, np.float32(scale), no_matrix, no_matrix, *sparse)
 
 
 def _play(

@@ -14,13 +14,10 @@ from rlea.matchers.pair_heap import find, grow, is_earlier, lane_product, make_t
 
 # What stays the same over all passes, for compiled code; a named tuple of arrays, as compiled classes cannot be cached.
 Side = namedtuple("Side", "starts relations neighbours functionality means is_open")
-# Rows of `extra_source` and `extra_target` add their inner product to the base; where there is nothing to add they have
-# no columns.
-Vectors = namedtuple(
-    "Vectors",
-    "kind scale source target s_starts s_columns s_values t_starts t_columns t_values extra_source extra_target",
-)
-Game = namedtuple("Game", "source target vectors pair_source pair_target pair_base list_starts list_ends")
+Vectors = namedtuple("Vectors", "kind scale source target s_starts s_columns s_values t_starts t_columns t_values")
+# A second set of vectors, compared by inner product, whose CSLS adds to the base by this share.
+Extra = namedtuple("Extra", "share source target source_means target_means")
+Game = namedtuple("Game", "source target vectors extra pair_source pair_target pair_base list_starts list_ends")
 # With `anchored` the bases that come in are whole keys: what is known before the first decision is in them already, and
 # only what changes later moves them. `least` is the key below which nothing is matched.
 Rules = namedtuple("Rules", "weight creation floor smoothing kept_weight temperature nobody seed anchored least")
@@ -127,6 +124,8 @@ def play(game, seed_source, seed_target, earlier_source, earlier_target, corresp
             num_found += 1
             if not frozen:
                 _count(game, s, t, counterpart, counterpart_back, statistics)
+            if supposed[s] == t and rules.kept_weight == 1:
+                continue  # all that the match says was supposed already
             waiting[0, 0], waiting[0, 1], shares[0] = s, t, 1.0
             if supposed[s] >= 0:  # what an earlier pass supposed of either entity no longer speaks
                 waiting[num_waiting, 0], waiting[num_waiting, 1] = s, supposed[s]
@@ -219,7 +218,10 @@ def play(game, seed_source, seed_target, earlier_source, earlier_target, corresp
             for p in range(correspondence.shape[1]):
                 correspondence[o, p] = _correspondence(statistics, o, p, rules.smoothing)
     links = (found_source[:num_found], found_target[:num_found], found_keys[:num_found], confidences)
-    return links, correspondence, (pair_source[:num_pairs], pair_target[:num_pairs])
+    keys = np.empty(num_pairs, np.float32)
+    for pair in range(num_pairs):
+        keys[pair] = _key(pair_base[pair], pair_evidence[pair], rules.weight)
+    return links, correspondence, (pair_source[:num_pairs], pair_target[:num_pairs], keys)
 
 
 @numba.njit(cache=True)
@@ -241,6 +243,12 @@ def sort_rows(row_starts, pair_source, pair_target, base, seed):  # type: ignore
                 j -= 1
 
 
+def no_extra() -> Extra:
+    """No second set of vectors."""
+    nothing, means = np.zeros((0, 0), np.float32), np.zeros(0, np.float32)
+    return Extra(np.float32(0.0), nothing, nothing, means, means)
+
+
 @numba.njit(cache=True)
 def _key(base, evidence, weight):  # type: ignore[no-untyped-def]
     # Withdrawn evidence may leave a rounding error below zero.
@@ -251,8 +259,14 @@ def _key(base, evidence, weight):  # type: ignore[no-untyped-def]
 def _base(game, s, t):  # type: ignore[no-untyped-def]
     """The part of the key that no match changes, for a pair that is not among the candidates."""
     source, target = game.source, game.target
-    csls = 2 * _similarity(game.vectors, s, t) - source.means[s] - target.means[t]
-    return game.vectors.scale * csls + lane_product(game.vectors.extra_source[s], game.vectors.extra_target[t])
+    base = np.float32(0.0)
+    if game.vectors.scale > 0:
+        base += game.vectors.scale * (2 * _similarity(game.vectors, s, t) - source.means[s] - target.means[t])
+    if game.extra.share > 0:
+        extra = game.extra
+        likeness = lane_product(extra.source[s], extra.target[t])
+        base += extra.share * (2 * likeness - extra.source_means[s] - extra.target_means[t])
+    return base
 
 
 @numba.njit(cache=True)
