@@ -43,6 +43,7 @@ from rlea.embeddings import Embeddings
 from rlea.errors import InputError
 from rlea.graph import GraphPair, Ids, Links, choose_pool
 from rlea.matchers import MATCHERS
+from rlea.matchers.confidence import keep_worthwhile
 from rlea.matching import Matching, Task, toy_task
 from rlea.metrics import coverage, expected_calibration_error, link_metrics
 from rlea.pipeline import embed_entities
@@ -276,16 +277,6 @@ def choose_dangling(pair: GraphPair, share: float) -> tuple[Links, Ids]:
     return Links.of(pair.test.source_ids[left], pair.test.target_ids[left]), taken
 
 
-def cut_by_expected_f1(matching: Matching, most: int) -> Matching:
-    """The surest n links, n such that F1 is greatest if confidences are chances and `most` links could be right."""
-    ordered = np.sort(matching.confidences)[::-1]
-    if not len(ordered):
-        return matching
-    expected = 2 * np.cumsum(ordered) / (np.arange(1, len(ordered) + 1) + most)
-    kept = matching.confidences >= ordered[np.argmax(expected)]
-    return Matching.of(matching.source_ids[kept], matching.target_ids[kept], matching.confidences[kept])
-
-
 # ---- the run --------------------------------------------------------------------------------------------------------
 
 
@@ -298,7 +289,7 @@ def run_cell(cell: Cell, decider: str, task: Task, found: dict, agents: Path, pr
         facts["ece"] = expected_calibration_error(matching, cell.gold)
     if decider == "rlea" and cell.settings["dangling"]:
         facts["uncut"] = link_metrics(matching, cell.gold, pool=cell.pool).as_dict()
-        matching = cut_by_expected_f1(matching, min(candidates.num_rows, candidates.num_columns))
+        matching = keep_worthwhile(matching, min(candidates.num_rows, candidates.num_columns))
         facts["threshold"] = float(matching.confidences.min()) if len(matching) else None
     result = {
         "model": cell.model,

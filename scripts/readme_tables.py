@@ -267,8 +267,47 @@ def context_cost_table() -> str:
         times = [f"{row[key]:.0f} s" if key in row else "-" for key in ("train_seconds", "choose_seconds")]
         lines.append(
             f"| {row['pair'].replace('_', '-')} | {row['sources']:,} | {times[0]} | {times[1]} | "
-            f"{row['decode_seconds']:.0f} s | {row['decode_peak_memory_mb'] / 1000:.1f} GB |"
+            f"{row['decode_seconds']:.1f} s | {row['decode_peak_memory_mb'] / 1000:.1f} GB |"
         )
+    return "\n".join(lines)
+
+
+RECORDS = {"ablation": "context_ablation.json", "joint": "joint.json"}
+
+
+def results_of(name: str) -> list[dict]:
+    return [run["result"] for run in load(name)["runs"].values()]
+
+
+def ablation_table() -> str:
+    """Validation Hits@1 of every case, in points below or above the agent as it is."""
+    results = results_of("context_ablation.json")
+    names = [name for name in PAIRS if any(row["pair"] == name for row in results)]
+    cells = {(row["case"], row["pair"]): row["valid_hits@1"] for row in results}
+    lines = [
+        "| | " + " | ".join(name.replace("_", "-") for name in names) + " |",
+        "|---|" + "---|" * len(names),
+    ]
+    for case in dict.fromkeys(row["case"] for row in results):
+        shown = [
+            "-" if (case, name) not in cells else share(cells[case, name])
+            if case == "as it is" else f"{100 * (cells[case, name] - cells['as it is', name]):+.1f}"
+            for name in names
+        ]  # fmt: skip
+        lines.append(f"| {case} | " + " | ".join(shown) + " |")
+    return "\n".join(lines)
+
+
+def joint_table() -> str:
+    """Test Hits@1 of every joint round, beside what the round's vectors alone would say."""
+    results = [row for row in results_of("joint.json") if row["fold"] == "1"]
+    names = [name for name in PAIRS if any(row["pair"] == name for row in results)]
+    lines = ["| | " + " | ".join(name.replace("_", "-") for name in names) + " |", "|---|" + "---|" * len(names)]
+    for number in sorted({row["round"] for row in results}):
+        found = {row["pair"]: row for row in results if row["round"] == number}
+        for key, title in (("hits@1", "the agent"), ("nearest", "nearest by the vectors alone")):
+            cells = [share(found[name][key]) if name in found else "-" for name in names]
+            lines.append(f"| round {number}: {title} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
@@ -294,6 +333,9 @@ def main() -> None:
     }
     if (ROOT / "results" / "deciders.csv").exists():
         pages[ROOT / "docs" / "context.md"] = {"deciders": deciders_table, "context-cost": context_cost_table}
+    for name, table in (("ablation", ablation_table), ("joint", joint_table)):
+        if (ROOT / "results" / RECORDS[name]).exists():
+            pages[ROOT / "docs" / "context.md"][name] = table
     changed = False
     for path, tables in pages.items():
         old = path.read_text(encoding="utf-8")

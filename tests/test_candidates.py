@@ -80,6 +80,19 @@ def test_blocks_join_without_seams(monkeypatch, sparse):
     assert (whole.backward_rows == pieces.backward_rows).all()
 
 
+@pytest.mark.parametrize(("measure", "sparse"), [("cosine", False), ("inner", True), ("manhattan", False)])
+def test_scores_of_any_pairs_come_in_parts_without_seams(monkeypatch, measure, sparse):
+    rng = np.random.default_rng(4)
+    embeddings = Embeddings(vectors(rng, 20, 5, sparse), vectors(rng, 15, 5, sparse), measure=measure)
+    found = find_candidates(embeddings, np.arange(20), np.arange(15), 2)
+    rows, columns = (side.ravel() for side in np.meshgrid(np.arange(20), np.arange(15)))
+    whole = found.score_pairs(rows, columns)
+    monkeypatch.setattr(module, "PAIRS_AT_ONCE", 7)
+    assert (found.score_pairs(rows, columns) == whole).all()
+    assert len(np.unique(whole.round(6))) > 30
+    assert found.score_pairs(rows[:0], columns[:0]).shape == (0,)
+
+
 def test_pairs_are_the_union_of_both_directions_sorted_within_rows():
     rng = np.random.default_rng(5)
     embeddings = Embeddings(vectors(rng, 40, 4, False), vectors(rng, 30, 4, False))

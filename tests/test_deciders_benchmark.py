@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from rlea.graph import Links
+from rlea.matchers.confidence import keep_worthwhile
 from rlea.matching import Matching
 from rlea.readers import read_pair
 from rlea.synthetic import SyntheticSettings, generate, synthetic_embeddings
@@ -192,12 +193,12 @@ def test_the_dangling_share_is_the_same_every_time_and_takes_targets_only(desk):
 def test_links_are_cut_where_expected_f1_is_greatest():
     confidences = np.array([0.1, 0.9, 0.8, 0.05, 0.6])
     links = Links.of(range(5), range(5))
-    cut = benchmark.cut_by_expected_f1(Matching.of(links.source_ids, links.target_ids, confidences), 3)
+    cut = keep_worthwhile(Matching.of(links.source_ids, links.target_ids, confidences), 3)
     ordered = sorted(confidences, reverse=True)
     expected = [2 * sum(ordered[:n]) / (n + 3) for n in range(1, 6)]
     assert len(cut) == 1 + expected.index(max(expected)) == 3
     assert sorted(cut.confidences, reverse=True) == ordered[:3]
-    assert len(benchmark.cut_by_expected_f1(Matching.of([], [], []), 3)) == 0
+    assert len(keep_worthwhile(Matching.of([], [], []), 3)) == 0
 
 
 def test_records_made_elsewhere_are_taken_in(run, desk, monkeypatch):

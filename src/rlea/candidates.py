@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 BLOCK_ROWS = 1024  # a block of scores (1024 x 4096 floats, 16 MiB) stays near the cache and keeps both cores busy
 BLOCK_COLUMNS = 4096
+PAIRS_AT_ONCE = 1 << 16  # pairs scored together: at 300 dimensions two copies of their rows take 150 MiB
 LANES = 16  # scores that are compared at once
 SPARSE_BLOCK_BYTES = 64 << 20  # sparse vectors: a block spans all columns, as many rows as fit here
 
@@ -104,11 +105,17 @@ class Candidates:
         """The scores of any pairs of positions, candidates or not."""
         source, target = self.source_ids[rows], self.target_ids[columns]
         a, b = prepare(self.embeddings.source, self.embeddings), prepare(self.embeddings.target, self.embeddings)
-        if self.embeddings.is_sparse:
-            return np.asarray(a[source].multiply(b[target]).sum(axis=1), dtype=np.float32).ravel()
-        if self.embeddings.measure == "manhattan":
-            return np.asarray(-np.abs(a[source] - b[target]).sum(axis=1), dtype=np.float32)
-        return np.asarray(np.einsum("id,id->i", a[source], b[target]), dtype=np.float32)
+        scores = np.empty(len(source), dtype=np.float32)
+        for start in range(0, len(source), PAIRS_AT_ONCE):
+            part = slice(start, start + PAIRS_AT_ONCE)
+            rows_a, rows_b = a[source[part]], b[target[part]]
+            if self.embeddings.is_sparse:
+                scores[part] = np.asarray(rows_a.multiply(rows_b).sum(axis=1)).ravel()
+            elif self.embeddings.measure == "manhattan":
+                scores[part] = -np.abs(rows_a - rows_b).sum(axis=1)
+            else:
+                scores[part] = np.einsum("id,id->i", rows_a, rows_b)
+        return scores
 
 
 def find_candidates(

@@ -111,6 +111,9 @@ def align(
     precision: Annotated[
         float, typer.Option(help="Keep only the surest links: this share of them should be right, such as 0.95.")
     ] = 0.0,
+    abstain: Annotated[
+        bool, typer.Option("--abstain", help="Leave out links more likely wrong than worth it: the best F1 expected.")
+    ] = False,
     joint: Annotated[
         int, typer.Option(help="Rounds in which the agent's sure links train the vectors anew (--matcher rlea).")
     ] = 0,
@@ -133,7 +136,9 @@ def align(
     from rlea.embed.checkpoint import remove_checkpoint
 
     with progress_bars(quiet or json_) as report:
-        settings = pipeline.AlignSettings(embedding, matcher, candidates, pool, seed, preset, agent, precision, joint)
+        settings = pipeline.AlignSettings(
+            embedding, matcher, candidates, pool, seed, preset, agent, precision, abstain, joint
+        )
         pipeline.check_settings(settings, output=None if output is None else output / "links.tsv", device=device)
         clock = pipeline.Clock()
         with clock("read"):

@@ -1,7 +1,8 @@
 """Joint rounds: the agent's sure links become seeds of the model, and the model's new vectors become the agent's.
 
-The vectors are trained anew each time, with the links that the agent is sure of swapped in as if they were seeds; none
-of an entity that has a validation link, or these could no longer tell when to stop training. The agent itself keeps to
+The vectors are trained anew each time, with the links that the agent is sure of taken in as if they were seeds; none
+of an entity that has a validation link, or these could no longer tell when to stop training (it also leaves their
+counterparts free, so that validation links gain more from a round than others do). The agent itself keeps to
 the true seeds: what it learned does not hang on the vectors, only how much they count is chosen again. A round that
 finds fewer validation links than the best so far is the last, and so is one whose links hardly differ from those
 before. Test links play no part.
@@ -44,15 +45,21 @@ def train_jointly(
     seed: int = 0,
     progress: Progress = silent,
     checkpoint: Path | None = None,  # of the agent
+    agent: ContextAgent | None = None,  # one that was trained on the pair before
+    on_round: Callable[[int, ContextAgent, Embeddings], None] | None = None,
 ) -> Joint:
-    """Train model and agent in turn."""
-    agent = ContextAgent(seed=seed)
+    """Train model and agent in turn; `on_round` is told of every round once the agent has chosen for its vectors."""
     vectors = embed(pair, 0)
-    agent.fit(pair, vectors, progress=progress, checkpoint=checkpoint)
+    if agent is None:
+        agent = ContextAgent(seed=seed).fit(pair, vectors, progress=progress, checkpoint=checkpoint)
+    elif len(pair.valid):
+        agent.choose(pair, vectors, progress=progress)
     rounds: list[dict[str, Any]] = []
     best_score, best, chosen = -1.0, vectors, agent.chosen
     previous: Links | None = None
     for number in range(num_rounds + 1):
+        if on_round is not None:
+            on_round(number, agent, vectors)
         decided = agent.match(pair, vectors, pool="all")
         links = keep_sure(decided, SURE)
         sure = Links.of(links.source_ids, links.target_ids)

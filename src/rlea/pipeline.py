@@ -49,6 +49,7 @@ class AlignSettings:
     preset: str = "context"  # of the agent, where it is the matcher
     agent: str = ""  # a file with a trained agent, in place of training one
     precision: float = 0.0  # keep only the surest links, so many that this share should be right; 0 keeps all
+    abstain: bool = False  # leave out links that are more likely to cost F1 than to earn it
     joint: int = 0  # rounds in which the agent's sure links train the vectors anew
 
 
@@ -308,6 +309,10 @@ def decide(
             from rlea.matchers.confidence import keep_sure
 
             matching = keep_sure(matching, settings.precision)
+        if settings.abstain:
+            from rlea.matchers.confidence import keep_worthwhile
+
+            matching = keep_worthwhile(matching, min(task.candidates.num_rows, task.candidates.num_columns))
     progress("match", 1, 1, f"{len(matching):,} links")
     return matching, trace
 
@@ -412,6 +417,9 @@ def check_settings(
         raise InputError(f"--seed is {settings.seed}", remedy="give a number from 0 to 2^63 - 1")
     if not 0 <= settings.precision <= 1:
         raise InputError(f"--precision is {settings.precision}", remedy="give a number from 0 to 1, such as 0.95")
+    if settings.abstain and settings.precision:
+        remedy = "give one of them: --precision keeps the surest links, --abstain as many as F1 gains from"
+        raise InputError("--abstain and --precision both say which links to leave out", remedy=remedy)
     if settings.joint:
         check_joint(settings)
     if settings.pool not in ("auto", "test", "all"):

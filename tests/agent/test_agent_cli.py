@@ -111,6 +111,26 @@ def test_precision_keeps_the_surest_links(run_cli, vectors, tmp_path, matcher):
             assert max(left, default=0) <= min(kept)
 
 
+@pytest.mark.parametrize("matcher", ["best-first", "rlea"])
+def test_abstain_leaves_out_what_is_more_likely_to_cost(run_cli, vectors, tmp_path, matcher):
+    """The kept links are the surest ones, and no other number of them has a better F1 to be expected."""
+    arguments = ["align", vectors / "pair", "--embedding", vectors / "v.safetensors", "--matcher", matcher, "--quiet"]
+    found = {}
+    for name, more in (("all", []), ("some", ["--abstain"])):
+        done = run_cli(*arguments, *more, "--output", tmp_path / name)
+        assert done.code == 0, done.err
+        rows = [line.split("\t") for line in (tmp_path / name / "links.tsv").read_text().splitlines()[1:]]
+        found[name] = {(row[0], row[1]): float(row[2]) for row in rows}
+    assert found["some"].items() <= found["all"].items()
+    import rlea
+
+    most = len(rlea.read(vectors / "pair").test)
+    ordered = sorted(found["all"].values(), reverse=True)
+    expected = [2 * sum(ordered[:n]) / (n + most) for n in range(1, len(ordered) + 1)]
+    assert expected[len(found["some"]) - 1] == pytest.approx(max(expected), abs=1e-4)
+    assert min(found["some"].values()) >= max(found["all"][link] for link in found["all"].keys() - found["some"])
+
+
 def test_joint_rounds_train_the_vectors_anew(run_cli, vectors, tmp_path):
     """Links that the agent is sure of become seeds: the second round of the model has more of them."""
     import rlea
@@ -242,6 +262,7 @@ def test_test_links_change_no_decision(vectors, monkeypatch, preset):
         (["align", "{demo}", "--preset", "released"], ["--preset", "--matcher rlea"]),
         (["align", "{demo}", "--agent", "{demo}/test.tsv"], ["--agent", "--matcher rlea"]),
         (["align", "{demo}", "--precision", "1.5"], ["--precision", "from 0 to 1"]),
+        (["align", "{demo}", "--abstain", "--precision", "0.9"], ["--abstain and --precision"]),
         (["align", "{demo}", "--joint", "2", "--matcher", "rlea"], ["--joint", "names is not trained"]),
         (["align", "{demo}", "--joint", "2", "--embedding", "aligne"], ["--joint", "--matcher rlea"]),
         (["align", "{demo}", "--joint", "-1", "--embedding", "aligne", "--matcher", "rlea"], ["--joint", "from 0"]),

@@ -478,3 +478,23 @@ def test_without_validation_links_few_seeds_are_not_trusted(pair, vectors, monke
     monkeypatch.setattr("rlea.agent.context.FEW_SEEDS", few)
     agent = ContextAgent(SHORT).fit(replace(pair, valid=Links.empty()), vectors)
     assert (agent.chosen.learned, agent.chosen.by) == (learned, "default")
+
+
+def test_confidences_are_calibrated_where_nothing_is_learned_too(pair, vectors):
+    """With best-first's key alone: chances are fitted to validation links, and the links stay what they were."""
+    agent = ContextAgent(SHORT).fit(pair, vectors)
+    agent.chosen = replace(agent.chosen, learned=False, calibration=Calibration())
+    plain = agent.decide(pair, vectors)
+    assert len(plain) == 1
+    [fixed] = plain
+    fitted = calibrate_on(fixed, pair.test) or Calibration()
+    agent.chosen = replace(agent.chosen, calibration=fitted)
+    [again] = agent.decide(pair, vectors)
+    assert again.source_ids.tolist() == fixed.source_ids.tolist()
+    assert again.target_ids.tolist() == fixed.target_ids.tolist()
+    answers = dict(zip(pair.test.source_ids.tolist(), pair.test.target_ids.tolist(), strict=True))
+    links = zip(again.source_ids.tolist(), again.target_ids.tolist(), strict=True)
+    right = np.array([answers[s] == t for s, t in links])
+    assert 0.1 < right.mean() < 0.95
+    assert abs(again.confidences.mean() - right.mean()) < 0.02
+    assert again.confidences[right].mean() > again.confidences[~right].mean() + 0.05

@@ -3,7 +3,7 @@
 import re
 from xml.etree import ElementTree
 
-from rlea.report.plots import HEIGHT, WIDTH, lines_plot, stack_plots
+from rlea.report.plots import HEIGHT, WIDTH, dots_plot, lines_plot, stack_plots
 
 
 def test_every_line_has_its_points_a_look_of_its_own_and_a_name():
@@ -31,3 +31,18 @@ def test_a_stack_is_a_picture_of_its_own_with_every_plot_in_its_place():
 def test_lines_without_points_make_an_empty_picture():
     assert "polyline" in lines_plot({"a": []}, "x", "y")
     assert "nan" not in lines_plot({"a": [(0, float("nan")), (1, 1)]}, "x", "y")
+
+
+def test_dots_stand_on_the_line_of_their_row_by_their_value():
+    picture = dots_plot({"as it is": {"D-W": 0.7, "EN-FR": 0.6}, "without <x>": {"D-W": 0.65}}, "Hits@1")
+    name = "{http://www.w3.org/2000/svg}"
+    root = ElementTree.fromstring(picture)
+    dots = {dot.find(f"{name}title").text: dot for dot in root.iter(f"{name}circle") if len(dot)}
+    assert set(dots) == {"as it is, D-W: 0.7000", "as it is, EN-FR: 0.6000", "without <x>, D-W: 0.6500"}
+    places = {title: (float(dot.get("cx")), float(dot.get("cy"))) for title, dot in dots.items()}
+    first, other, less = places.values()
+    assert first[1] == other[1] < less[1]
+    assert other[0] < less[0] < first[0]
+    assert dots["as it is, D-W: 0.7000"].get("fill") == dots["without <x>, D-W: 0.6500"].get("fill")
+    assert {"as it is", "without <x>", "Hits@1", "D-W", "EN-FR"} <= {text.text for text in root.iter(f"{name}text")}
+    assert len(ElementTree.fromstring(dots_plot({}, "x"))) > 0

@@ -122,7 +122,7 @@ class ContextAgent:
         games = make_games(board, pair, seeds, self.settings.games, self.settings.passes, self.seed, progress)
         stages = Stages(checkpoint, self._identity(pair, seeds))
         self.learn(games, progress=progress, stages=stages, on_episode=on_episode)
-        self._calibrate(games, progress)
+        self.calibrate(games, progress)
         if embeddings is not None and len(valid):
             self.choose(pair, embeddings, seeds, valid, progress=progress)
         elif embeddings is not None and embeddings.is_sparse:
@@ -133,7 +133,7 @@ class ContextAgent:
             self.choose(pair, embeddings, known, asked, progress=progress)
             self.chosen = replace(self.chosen, by="seeds held out")
         elif embeddings is not None and len(seeds) < FEW_SEEDS:
-            self.chosen = replace(self.chosen, likeness=0.0, learned=False)
+            self.chosen = replace(self.chosen, likeness=0.0, learned=False, calibration=self._fit_on(games))
         return self
 
     def check_seeds(self, seeds: Links) -> None:
@@ -193,22 +193,25 @@ class ContextAgent:
             reinforce(self.key, trials, settings.reinforce, settings.episodes, self.seed, report)
             stages.save("reinforced", self)
 
-    def _calibrate(self, games: list[Game], progress: Progress) -> None:
+    def calibrate(self, games: list[Game], progress: Progress = silent) -> None:
         """Confidences from the links that the held-out entities get in the end, right and wrong."""
+        if self.chosen.learned:
+            self.trust = self._fit_on(games, self.settings.passes.learned, progress)
+        self.chosen = replace(self.chosen, calibration=self.trust if self.chosen.learned else self._fit_on(games))
+
+    def _fit_on(self, games: list[Game], num_learned: int = 0, progress: Progress = silent) -> Calibration:
+        """Chances of links after so many learned passes."""
         rows, right = [], []
-        for number, game in enumerate(games if self.chosen.learned else []):
+        for number, game in enumerate(games):
             decisions = game.first
-            for _ in range(self.settings.passes.learned):
+            for _ in range(num_learned):
                 decisions = self.run_pass(game.scene, decisions, None)
             known, is_right = game.judge(decisions)
             assert decisions.worth is not None
-            odds = log_odds(decisions.pairs, decisions.worth)
-            rows.append(odds[find(decisions)[known]])
+            rows.append(log_odds(decisions.pairs, decisions.worth)[find(decisions)[known]])
             right.append(is_right[known])
             progress("agent: calibration", number + 1, len(games))
-        if rows:
-            self.trust = Calibration.fit(np.concatenate(rows), np.concatenate(right)) or Calibration()
-        self.chosen = replace(self.chosen, calibration=self.trust)
+        return Calibration.fit(np.concatenate(rows), np.concatenate(right)) or Calibration()
 
     def choose(
         self,
@@ -260,8 +263,8 @@ class ContextAgent:
                 tried += 1
                 progress("agent: choice", tried, total, f"aligned {best} of {len(valid)}")
         assert last is not None
-        fitted = calibrate_on(last, valid) if chosen.learned else None
-        self.chosen = replace(chosen, calibration=fitted or self.trust, by="validation links")
+        otherwise = self.trust if chosen.learned else Calibration()
+        self.chosen = replace(chosen, calibration=calibrate_on(last, valid) or otherwise, by="validation links")
         return self
 
     # ---- decoding ---------------------------------------------------------------------------------------------------
@@ -306,6 +309,11 @@ class ContextAgent:
         for number in range(num_learned):
             last = self.chosen.calibration if number == num_learned - 1 else None
             decisions.append(self.run_pass(scene, decisions[-1], more, last))
+        if not num_learned:
+            fixed = decisions[0]
+            assert fixed.worth is not None
+            odds = log_odds(fixed.pairs, fixed.worth)[find(fixed)]
+            decisions[0] = replace(fixed, confidences=self.chosen.calibration.confidences(odds))
         return decisions
 
     def run_pass(

@@ -103,11 +103,19 @@ def play_fixed(scene: Scene, settings: PassSettings) -> Decisions:
     assert decisions is not None
     assert decisions.worth is not None
     pairs, near = decisions.pairs, is_near(decisions.pairs, decisions.worth, settings.kept)
-    kept = Pairs.of(  # an entity that was left over may be matched with one that is not among its best
-        np.concatenate([pairs.source_ids[near], decisions.source_ids]),
-        np.concatenate([pairs.target_ids[near], decisions.target_ids]),
-    )
-    return replace(decisions, pairs=kept, worth=None)
+    # An entity that was left over may be matched with one that is not among its best.
+    near |= np.isin(numbers(pairs), numbers(Pairs(decisions.source_ids, decisions.target_ids)))
+    places = np.flatnonzero(near)
+    places = places[np.lexsort((pairs.target_ids[places], pairs.source_ids[places]))]
+    kept = Pairs(pairs.source_ids[places], pairs.target_ids[places])
+    # On the scale on which nobody is worth 0 and shares are those of exponentials, as for learned keys.
+    worth = (decisions.worth[places] - np.float32(settings.nobody)) / np.float32(settings.temperature)
+    return replace(decisions, pairs=kept, worth=worth)
+
+
+def numbers(pairs: Pairs) -> NDArray[np.int64]:
+    """One number a pair."""
+    return pairs.source_ids.astype(np.int64) << 32 | pairs.target_ids
 
 
 def memory_of(scene: Scene, decisions: Decisions | None) -> Memory:

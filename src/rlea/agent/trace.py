@@ -27,8 +27,7 @@ Floats = NDArray[np.float32]
 class Trace:
     """Links in the order in which they were decided, and the best pairs of every source by worth.
 
-    The pairs stand by source, the best first; a pass without a learned key has none. The link of a source is usually
-    one of its pairs.
+    The pairs stand by source, the best first. The link of a source is usually one of its pairs.
     """
 
     source_ids: Ids  # (num_links,)

@@ -83,6 +83,18 @@ def keep_sure(matching: Matching, precision: float) -> Matching:
     return Matching.of(matching.source_ids[kept], matching.target_ids[kept], matching.confidences[kept])
 
 
+def keep_worthwhile(matching: Matching, most: int) -> Matching:
+    """The surest n links, n such that F1 is greatest if confidences are chances and `most` links could be right."""
+    from rlea.matching import Matching
+
+    ordered = np.sort(matching.confidences)[::-1]
+    if not len(ordered):
+        return matching
+    expected = 2 * np.cumsum(ordered) / (np.arange(1, len(ordered) + 1) + most)
+    kept = matching.confidences >= ordered[np.argmax(expected)]
+    return Matching.of(matching.source_ids[kept], matching.target_ids[kept], matching.confidences[kept])
+
+
 def similarities(candidates: Candidates, scores: NDArray[Any]) -> Doubles:
     """Scores on the scale of a cosine, whatever the measure, so that one temperature or threshold suits them all.
 

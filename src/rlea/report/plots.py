@@ -78,6 +78,46 @@ def lines_plot(lines: Mapping[str, Sequence[tuple[float, float]]], x_label: str,
     return _svg(parts, f"{y_label} against {x_label}")
 
 
+def dots_plot(rows: Mapping[str, Mapping[str, float]], x_label: str) -> str:
+    """A line for every row with its name on the left, and on it a dot for every value; the first row is the measure.
+
+    `rows` is {name of the row: {name of the colour: value}}; a picture that stands alone, as high as it has rows.
+    """
+    names = list(dict.fromkeys(name for values in rows.values() for name in values))
+    axis = Axis.around([value for values in rows.values() for value in values.values()])
+    margin, step, width = 330, 22, 720
+    height = step * len(rows) + 60
+
+    def x_of(value: float) -> float:
+        return round(margin + axis.share(value) * (width - margin - 20), 1)
+
+    parts = []
+    for number, name in enumerate(names):
+        left = margin + 90 * number
+        parts.append(f'<circle cx="{left}" cy="10" r="5" fill="{LINES[number % len(LINES)][0]}"/>')
+        parts.append(f'<text x="{left + 9}" y="14">{escape(name)}</text>')
+    for tick in axis.ticks:
+        x = x_of(tick)
+        parts.append(f'<line class="grid" x1="{x}" y1="22" x2="{x}" y2="{height - 34}"/>')
+        parts.append(f'<text class="tick" text-anchor="middle" x="{x}" y="{height - 20}">{_number(tick)}</text>')
+    for place, (title, values) in enumerate(rows.items()):
+        y = 36 + step * place
+        parts.append(f'<text text-anchor="end" x="{margin - 10}" y="{y + 4}">{escape(title)}</text>')
+        parts.append(f'<line class="grid" x1="{margin}" y1="{y}" x2="{width - 20}" y2="{y}"/>')
+        for number, name in enumerate(names):
+            if name in values:
+                parts.append(
+                    f'<circle cx="{x_of(values[name])}" cy="{y}" r="5" fill="{LINES[number % len(LINES)][0]}">'
+                    f"<title>{escape(title)}, {escape(name)}: {values[name]:.4f}</title></circle>"
+                )
+    parts.append(f'<text text-anchor="middle" x="{(margin + width) / 2}" y="{height - 4}">{escape(x_label)}</text>')
+    style = "text{font:12px sans-serif;fill:#444}.tick{font-size:11px}.grid{stroke:#ddd}"
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}">'
+        f'<style>{style}</style><rect width="100%" height="100%" fill="#fff"/>{"".join(parts)}</svg>\n'
+    )
+
+
 def stack_plots(plots: Sequence[str], columns: int) -> str:
     """Plots side by side in rows as one picture that stands alone (a file of its own, on a white ground)."""
     rows = -(-len(plots) // columns)
