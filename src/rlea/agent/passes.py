@@ -200,14 +200,14 @@ def _fixed_pass(scene: Scene, settings: PassSettings, before: Decisions | None) 
     parts = [] if given is None else [_pairs_of(given)]
     if before is not None:
         parts.append((before.pairs.source_ids, before.pairs.target_ids))
-    # With given vectors the first pass makes do with these: vectors re-estimated from its matches will be better than
-    # those that the seeds alone give.
     is_first = before is None and given is not None
-    share = 1.0 if given is None else 0.0 if is_first else settings.likeness
+    share = 1.0 if given is None else settings.likeness
+    # With given vectors the first pass makes do with fewer dimensions and without a search: a better one is to come.
+    estimate = replace(settings.spread, dim=settings.spread.dim // 2) if is_first else settings.spread
     memory = memory_of(scene, before)
     is_searched = not is_first and len(scene.source_ids) * len(scene.target_ids) <= settings.most_searched
     if is_searched or share > 0:
-        vectors = spread(memory, settings.spread, scene.seed)
+        vectors = spread(memory, estimate, scene.seed)
     if is_searched:
         # Some of the columns estimate the inner product well enough to propose pairs, in less time.
         found = Embeddings(vectors[0][:, ::SEARCHED], vectors[1][:, ::SEARCHED], measure="inner")
