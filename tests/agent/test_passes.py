@@ -264,6 +264,30 @@ def test_learned_passes_look_at_the_best_pairs_and_at_all_matches():
     assert (np.diff(keys) > 0).all()  # sorted, each once
 
 
+def test_nobody_is_searched_for_entities_with_a_sure_match(monkeypatch):
+    """The search of a later pass is for those whose match could be wrong; what is found comes into the game."""
+    from rlea.agent import passes
+
+    scene = random_scene(5, num_seeds=4)
+    pools = []
+    search = passes.find_candidates
+    monkeypatch.setattr(
+        passes,
+        "find_candidates",
+        lambda vectors, *ids_and_k: pools.append(ids_and_k[:2]) or search(vectors, *ids_and_k),
+    )
+    before = play_fixed(scene, replace(SMALL, fixed=1))
+    lines = np.sort(before.confidences)
+    sure = float(lines[len(lines) // 2])
+    play_fixed(scene, replace(SMALL, fixed=2, sure=sure))
+    everyone, again, rest = pools
+    assert sorted(everyone[0]) == sorted(again[0]) == sorted(scene.source_ids)
+    done = before.confidences >= sure
+    assert 0 < done.sum() < len(done)
+    assert sorted(rest[0]) == sorted(set(scene.source_ids.tolist()) - set(before.source_ids[done].tolist()))
+    assert sorted(rest[1]) == sorted(set(scene.target_ids.tolist()) - set(before.target_ids[done].tolist()))
+
+
 def test_a_decision_against_the_pass_before_takes_its_evidence_away():
     """(b, B) was matched and spoke for (c, C); now b goes elsewhere, and the key of (c, C) sinks by what it had."""
     source = make_graph([(a, "r", b) for a, b in pairwise("abcd")], [])

@@ -39,6 +39,7 @@ class PassSettings:
     # Above so many pairs of entities the re-estimated vectors are not searched: the given candidates and those that
     # matches create must do.
     most_searched: int = 2_000_000_000
+    sure: float = 0.9  # confidence of a match from which on nobody else is searched for its two entities
     likeness: float = 0.67  # weight of the re-estimated vectors beside the given ones in the fixed key
     evidence_weight: float = 3.0
     creation: float = 0.03
@@ -123,6 +124,17 @@ def memory_of(scene: Scene, decisions: Decisions | None) -> Memory:
     if decisions is None:
         return Memory.of(scene.board, scene.seeds)
     return Memory.of(scene.board, scene.seeds, decisions.source_ids, decisions.target_ids, decisions.confidences)
+
+
+def unsure(scene: Scene, before: Decisions | None, sure: float) -> tuple[Ids, Ids]:
+    """Source and target entities without a match that the pass before was sure of."""
+    if before is None:
+        return scene.source_ids, scene.target_ids
+    done = before.confidences >= sure
+    return (
+        scene.source_ids[~np.isin(scene.source_ids, before.source_ids[done])],
+        scene.target_ids[~np.isin(scene.target_ids, before.target_ids[done])],
+    )
 
 
 def see(scene: Scene, settings: PassSettings, decisions: Decisions) -> Sight:
@@ -211,7 +223,7 @@ def _fixed_pass(scene: Scene, settings: PassSettings, before: Decisions | None) 
     if is_searched:
         # Some of the columns estimate the inner product well enough to propose pairs, in less time.
         found = Embeddings(vectors[0][:, ::SEARCHED], vectors[1][:, ::SEARCHED], measure="inner")
-        parts.append(_pairs_of(find_candidates(found, scene.source_ids, scene.target_ids, settings.candidates)))
+        parts.append(_pairs_of(find_candidates(found, *unsure(scene, before, settings.sure), settings.candidates)))
     pairs = Pairs.of(
         np.concatenate([nothing, *(part[0] for part in parts)]), np.concatenate([nothing, *(part[1] for part in parts)])
     )
