@@ -4,9 +4,10 @@
         [--agents DIR] [--device auto] [--output results]
 
 DIR of --data holds the 15K folders. Vectors are kept in DIR of --vectors: those of round 0 as
-`benchmarks/embeddings.py` names them (aligne_D_W_1.safetensors), later ones as aligne_D_W_1_round1.safetensors; a file
-that was trained on the same seeds is not trained again. Agents are kept in --agents, as `benchmarks/deciders.py` does.
-The record of every round goes to joint.json in the folder of --output. Without --data nothing is run.
+`benchmarks/embeddings.py` names them (aligne_D_W_1.safetensors), later ones as aligne_D_W_1_round1.safetensors; what is
+there is not trained again, in a later round if it was trained on the same seeds. Agents are kept in --agents, as
+`benchmarks/deciders.py` does. The record of every round goes to joint.json in the folder of --output. Without --data
+nothing is run.
 """
 
 from __future__ import annotations
@@ -55,12 +56,14 @@ def main() -> None:
             pair = read_pair(options.data / f"{name}_15K_V1", fold=fold)
             records = run(pair, name, fold, options, program)
             runs = json.loads(path.read_text(encoding="utf-8"))["runs"] if path.exists() else {}
+            own = f"{options.model} {name} {fold} "  # of an earlier run, which may have had more rounds
+            runs = {key: record for key, record in runs.items() if not key.startswith(own)}
             with atomic(path) as temporary:
                 temporary.write_text(as_json({"runs": runs | records}), encoding="utf-8")
 
 
 def run(pair: GraphPair, name: str, fold: str, options: argparse.Namespace, program: dict) -> dict[str, dict]:
-    """Records of all rounds on one pair and fold, by "pair fold round"."""
+    """Records of all rounds on one pair and fold, by "model pair fold round"."""
     agent, _ = trained_context(pair, options.agents or options.vectors / "agents", fold, program)
     records: dict[str, dict] = {}
 
@@ -80,7 +83,8 @@ def run(pair: GraphPair, name: str, fold: str, options: argparse.Namespace, prog
         links = agent.match(pair, vectors)
         _, _, target_ids = choose_pool(pair, "test")
         choices = [row["valid_aligned"] for row in agent.history if row["stage"] == "choice"]
-        about = describe_agent(agent)
+        about, settings = describe_agent(agent), agent.settings
+        num_choices = len(settings.given_weights) + 2 * len(settings.likenesses) - 1
         result = {
             "model": options.model,
             "pair": name,
@@ -89,7 +93,7 @@ def run(pair: GraphPair, name: str, fold: str, options: argparse.Namespace, prog
             **link_metrics(links, pair.test, pool="test").as_dict(),
             "ece": expected_calibration_error(links, pair.test),
             "nearest": rank_metrics(vectors, pair.test, target_ids, pool="test").as_dict()["hits@1"],
-            "valid_hits@1": max(choices[-9:]) / len(pair.valid),
+            "valid_hits@1": max(choices[-num_choices:]) / len(pair.valid),
             "vectors": dict(vectors.info),
             "chosen": about["chosen"],
             "seed": SEED,
@@ -101,11 +105,14 @@ def run(pair: GraphPair, name: str, fold: str, options: argparse.Namespace, prog
             f"python benchmarks/joint.py --data DIR --vectors DIR --pairs {name} --folds {fold} "
             f"--model {options.model} --rounds {options.rounds}"
         )
-        records[f"{name} {fold} {number}"] = record
+        records[f"{options.model} {name} {fold} {number}"] = record
 
     joint = train_jointly(pair, embed, options.rounds, seed=SEED, agent=agent, on_round=note)
     for row in joint.rounds:
-        records[f"{name} {fold} {row['round']}"]["result"] |= {"sure": row["sure"], "valid_of_all": row["valid"]}
+        records[f"{options.model} {name} {fold} {row['round']}"]["result"] |= {
+            "sure": row["sure"],
+            "valid_of_all": row["valid"],
+        }
     return records
 
 

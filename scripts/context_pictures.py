@@ -35,7 +35,7 @@ def draw_joint() -> str:
     for key, title in (("hits@1", "the agent, Hits@1"), ("nearest", "nearest by the vectors, Hits@1")):
         lines: dict[str, list[tuple[float, float]]] = {}
         for result in load("joint.json"):
-            if result["fold"] == "1":
+            if (result["model"], result["fold"]) == ("aligne", "1"):
                 lines.setdefault(result["pair"].replace("_", "-"), []).append((result["round"], result[key]))
         plots.append(lines_plot(lines, "joint round", title))
     return stack_plots(plots, columns=2)

@@ -54,6 +54,7 @@ def results_table() -> str:
             lines.append(f"| rlea: {title} + {matcher} | {seen} | " + " | ".join(cells) + " |")
         if embedding == "aligne":
             lines += [agent_row("AlignE", "aligne", "structure"), agent_row("BootEA", "bootea", "structure")]
+            lines.append(joint_row())
     lines.append(agent_row("RDGCN", "rdgcn", "structure and names"))
     with (ROOT / "results" / "published.csv").open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
@@ -85,6 +86,17 @@ def agent_row(title: str, model: str, uses: str) -> str:
     found = {row["pair"]: row["hits@1"] for row in rows if (row["model"], row["decider"]) == (model, "rlea")}
     cells = [f"**{share(float(found[name]))}**" if name in found else "-" for name in PAIRS]
     return f"| **rlea: {title} + the agent** | {uses} | " + " | ".join(cells) + " |"
+
+
+def joint_row() -> str:
+    """AlignE and the agent trained in turn: the round that validation links choose, as `rlea align --joint` does."""
+    results = [row for row in results_of("joint.json") if (row["model"], row["fold"]) == ("aligne", "1")]
+    cells = []
+    for name in PAIRS:
+        rounds = sorted((row for row in results if row["pair"] == name), key=lambda row: row["round"])
+        best = max(rounds, key=lambda row: (row["valid_of_all"], row["round"]))
+        cells.append(f"**{share(best['hits@1'])}**")
+    return "| **rlea: AlignE + the agent, joint rounds** | structure | " + " | ".join(cells) + " |"
 
 
 def best_first_table() -> str:
@@ -272,9 +284,6 @@ def context_cost_table() -> str:
     return "\n".join(lines)
 
 
-RECORDS = {"ablation": "context_ablation.json", "joint": "joint.json"}
-
-
 def results_of(name: str) -> list[dict]:
     return [run["result"] for run in load(name)["runs"].values()]
 
@@ -300,7 +309,7 @@ def ablation_table() -> str:
 
 def joint_table() -> str:
     """Test Hits@1 of every joint round, beside what the round's vectors alone would say."""
-    results = [row for row in results_of("joint.json") if row["fold"] == "1"]
+    results = [row for row in results_of("joint.json") if (row["model"], row["fold"]) == ("aligne", "1")]
     names = [name for name in PAIRS if any(row["pair"] == name for row in results)]
     lines = ["| | " + " | ".join(name.replace("_", "-") for name in names) + " |", "|---|" + "---|" * len(names)]
     for number in sorted({row["round"] for row in results}):
@@ -333,9 +342,9 @@ def main() -> None:
     }
     if (ROOT / "results" / "deciders.csv").exists():
         pages[ROOT / "docs" / "context.md"] = {"deciders": deciders_table, "context-cost": context_cost_table}
-    for name, table in (("ablation", ablation_table), ("joint", joint_table)):
-        if (ROOT / "results" / RECORDS[name]).exists():
-            pages[ROOT / "docs" / "context.md"][name] = table
+    pages.setdefault(ROOT / "docs" / "context.md", {})["joint"] = joint_table
+    if (ROOT / "results" / "context_ablation.json").exists():
+        pages[ROOT / "docs" / "context.md"]["ablation"] = ablation_table
     changed = False
     for path, tables in pages.items():
         old = path.read_text(encoding="utf-8")

@@ -137,7 +137,7 @@ def align(
 
     with progress_bars(quiet or json_) as report:
         settings = pipeline.AlignSettings(
-            embedding, matcher, candidates, pool, seed, preset, agent, precision, abstain, joint
+            embedding, matcher, candidates, pool, seed, preset, agent, precision, joint, abstain
         )
         pipeline.check_settings(settings, output=None if output is None else output / "links.tsv", device=device)
         clock = pipeline.Clock()

@@ -30,7 +30,7 @@ from rlea.names import local_name
 from rlea.neighbourhood import Neighbourhood, most_frequent
 from rlea.readers.link_files import LinkFile, read_link_rows
 
-FLAGS = ("--json", "--quiet", "-q")  # the options of `rlea align` that take no value
+FLAGS = ("--abstain", "--json", "--quiet", "-q")  # the options of `rlea align` that take no value
 CLOSER_LOOK = 4 * RIVALS  # rivals by a first estimate that are weighed exactly
 MOST_COMPARED = 20_000  # names that a mistyped one is compared with; of more, those with the same first letter
 
@@ -98,7 +98,7 @@ class Case:
     evidence: float
     source_missing: float
     target_missing: float
-    worth: float | None  # what the agent's policy gave for the pair, where the run keeps it
+    worth: float | None  # what the pair was worth to the agent, where the run keeps it
     supports: tuple[Support, ...]  # the strongest first
     source_contradictions: tuple[Contradiction, ...]  # the heaviest first
     target_contradictions: tuple[Contradiction, ...]

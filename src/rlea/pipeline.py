@@ -49,8 +49,8 @@ class AlignSettings:
     preset: str = "context"  # of the agent, where it is the matcher
     agent: str = ""  # a file with a trained agent, in place of training one
     precision: float = 0.0  # keep only the surest links, so many that this share should be right; 0 keeps all
-    abstain: bool = False  # leave out links that are more likely to cost F1 than to earn it
     joint: int = 0  # rounds in which the agent's sure links train the vectors anew
+    abstain: bool = False  # leave out links that are more likely to cost F1 than to earn it
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +69,12 @@ class Result:
     info: dict[str, Any] = field(default_factory=dict)
     trace: Trace | None = None  # what the context agent decided, step by step
 
+    @property
+    def cut(self) -> str:
+        """Which links were left out, in the words of the command line; empty where none was."""
+        precision = f"--precision {self.settings.precision:g}" if self.settings.precision else ""
+        return "--abstain" if self.settings.abstain else precision
+
     def summary(self) -> dict[str, Any]:
         """One flat object for machines; scores are null where no gold links are known."""
         links = self.links
@@ -79,6 +85,7 @@ class Result:
             "matcher": self.settings.matcher,
             "candidates": self.settings.candidates,
             "pool": self.pool,
+            "cut": self.cut,
             "hits@1": None if links is None else links.hits_at_1,
             "precision": None if links is None else links.precision,
             "recall": None if links is None else links.recall,

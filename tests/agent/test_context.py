@@ -27,6 +27,7 @@ from rlea.errors import InputError
 from rlea.graph import GraphPair, Links, choose_pool
 from rlea.matchers.nearest import match as nearest
 from rlea.matching import Task
+from rlea.metrics import expected_calibration_error
 from rlea.synthetic import SyntheticSettings, generate, synthetic_embeddings
 
 SHORT = ContextSettings(
@@ -480,21 +481,26 @@ def test_without_validation_links_few_seeds_are_not_trusted(pair, vectors, monke
     assert (agent.chosen.learned, agent.chosen.by) == (learned, "default")
 
 
-def test_confidences_are_calibrated_where_nothing_is_learned_too(pair, vectors):
+def test_confidences_are_calibrated_where_nothing_is_learned_too(pair, vectors, monkeypatch):
     """With best-first's key alone: chances are fitted to validation links, and the links stay what they were."""
     agent = ContextAgent(SHORT).fit(pair, vectors)
-    agent.chosen = replace(agent.chosen, learned=False, calibration=Calibration())
-    plain = agent.decide(pair, vectors)
-    assert len(plain) == 1
-    [fixed] = plain
-    fitted = calibrate_on(fixed, pair.test) or Calibration()
+    agent.chosen = replace(agent.chosen, learned=False, calibration=Calibration(bias=-4.0))
+    [fixed] = agent.decide(pair, vectors)
+    [everyone] = agent.decide(pair, vectors, pool="all")
+    monkeypatch.setattr("rlea.agent.calibration.FEWEST", 50)
+    fitted = calibrate_on(everyone, pair.valid)
+    assert fitted is not None
     agent.chosen = replace(agent.chosen, calibration=fitted)
     [again] = agent.decide(pair, vectors)
     assert again.source_ids.tolist() == fixed.source_ids.tolist()
     assert again.target_ids.tolist() == fixed.target_ids.tolist()
-    answers = dict(zip(pair.test.source_ids.tolist(), pair.test.target_ids.tolist(), strict=True))
-    links = zip(again.source_ids.tolist(), again.target_ids.tolist(), strict=True)
-    right = np.array([answers[s] == t for s, t in links])
-    assert 0.1 < right.mean() < 0.95
-    assert abs(again.confidences.mean() - right.mean()) < 0.02
-    assert again.confidences[right].mean() > again.confidences[~right].mean() + 0.05
+    errors = [expected_calibration_error(found.matching, pair.test) for found in (fixed, again)]
+    assert errors[1] < min(0.15, errors[0])
+    assert again.confidences.mean() > fixed.confidences.mean()
+
+
+def test_few_seeds_without_validation_links_leave_the_usual_confidences(pair, vectors):
+    """Games do not see the given vectors, so nothing is fitted to them for a key that is made of these."""
+    agent = ContextAgent(SHORT).fit(replace(pair, valid=Links.empty()), vectors)
+    assert (agent.chosen.learned, agent.chosen.calibration) == (False, Calibration())
+    assert expected_calibration_error(agent.match(pair, vectors), pair.test) < 0.2

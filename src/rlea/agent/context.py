@@ -42,7 +42,7 @@ from rlea.matchers.confidence import keep_sure
 from rlea.matching import Matching, Task
 from rlea.progress import Progress, silent
 
-FORMAT = "rlea context agent 2"
+FORMAT = "rlea context agent 3"
 FEW_SEEDS = 1000  # with fewer, and no validation links to say otherwise, best-first's key is the safer one
 
 
@@ -133,7 +133,7 @@ class ContextAgent:
             self.choose(pair, embeddings, known, asked, progress=progress)
             self.chosen = replace(self.chosen, by="seeds held out")
         elif embeddings is not None and len(seeds) < FEW_SEEDS:
-            self.chosen = replace(self.chosen, likeness=0.0, learned=False, calibration=self._fit_on(games))
+            self.chosen = replace(self.chosen, likeness=0.0, learned=False, calibration=Calibration())
         return self
 
     def check_seeds(self, seeds: Links) -> None:
@@ -196,15 +196,16 @@ class ContextAgent:
     def calibrate(self, games: list[Game], progress: Progress = silent) -> None:
         """Confidences from the links that the held-out entities get in the end, right and wrong."""
         if self.chosen.learned:
-            self.trust = self._fit_on(games, self.settings.passes.learned, progress)
-        self.chosen = replace(self.chosen, calibration=self.trust if self.chosen.learned else self._fit_on(games))
+            self.trust = self._fit_on(games, progress)
+        # Games are played without the given vectors: of best-first's key over these they tell nothing.
+        self.chosen = replace(self.chosen, calibration=self.trust if self.chosen.learned else Calibration())
 
-    def _fit_on(self, games: list[Game], num_learned: int = 0, progress: Progress = silent) -> Calibration:
-        """Chances of links after so many learned passes."""
+    def _fit_on(self, games: list[Game], progress: Progress) -> Calibration:
+        """Chances of links after the learned passes."""
         rows, right = [], []
         for number, game in enumerate(games):
             decisions = game.first
-            for _ in range(num_learned):
+            for _ in range(self.settings.passes.learned):
                 decisions = self.run_pass(game.scene, decisions, None)
             known, is_right = game.judge(decisions)
             assert decisions.worth is not None

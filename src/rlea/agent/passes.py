@@ -53,6 +53,10 @@ class PassSettings:
     moves: float = 24.0
     spread: SpreadSettings = field(default_factory=SpreadSettings)
 
+    def __post_init__(self) -> None:
+        if min(self.fixed, self.candidates, self.kept, self.rivals) < 1 or self.learned < 0:
+            raise ValueError("needs a fixed pass, a candidate, a kept pair and a rival or more")
+
 
 @dataclass(frozen=True, eq=False)
 class Scene:
@@ -110,8 +114,11 @@ def play_fixed(scene: Scene, settings: PassSettings) -> Decisions:
     places = places[np.lexsort((pairs.target_ids[places], pairs.source_ids[places]))]
     kept = Pairs(pairs.source_ids[places], pairs.target_ids[places])
     # On the scale on which nobody is worth 0 and shares are those of exponentials, as for learned keys.
-    worth = (decisions.worth[places] - np.float32(settings.nobody)) / np.float32(settings.temperature)
-    return replace(decisions, pairs=kept, worth=worth)
+    worth, keys = (
+        (values - np.float32(settings.nobody)) / np.float32(settings.temperature)
+        for values in (decisions.worth[places], decisions.keys)
+    )
+    return replace(decisions, pairs=kept, worth=worth, keys=keys)
 
 
 def numbers(pairs: Pairs) -> NDArray[np.int64]:
@@ -245,6 +252,7 @@ def _fixed_pass(scene: Scene, settings: PassSettings, before: Decisions | None) 
     like = np.zeros(shape, np.float32) if before is None else memory.correspondence
     links, _, grown = play(game, *known, like, before is not None, _rules(settings, scene.seed))
     source_ids, target_ids, keys, confidences = links
+    # The pairs as they came into the game; `play_fixed` keeps the best and sorts them.
     return Decisions(source_ids, target_ids, keys, confidences, Pairs(grown[0], grown[1]), grown[2])
 
 

@@ -36,7 +36,7 @@ class Trace:
     confidences: Floats  # (num_links,)
     pair_source_ids: Ids  # (num_pairs,) ascending
     pair_target_ids: Ids  # (num_pairs,)
-    worth: Floats  # (num_pairs,) before the first decision
+    worth: Floats  # (num_pairs,) before the first decision; after the last where nothing is learned
 
     def __len__(self) -> int:
         return len(self.source_ids)

@@ -79,10 +79,11 @@ def lines_plot(lines: Mapping[str, Sequence[tuple[float, float]]], x_label: str,
 
 
 def dots_plot(rows: Mapping[str, Mapping[str, float]], x_label: str) -> str:
-    """A line for every row with its name on the left, and on it a dot for every value; the first row is the measure.
+    """A line for every row with its name on the left, and on it a dot for every value.
 
     `rows` is {name of the row: {name of the colour: value}}; a picture that stands alone, as high as it has rows.
     """
+    rows = {title: {k: v for k, v in values.items() if np.isfinite(v)} for title, values in rows.items()}
     names = list(dict.fromkeys(name for values in rows.values() for name in values))
     axis = Axis.around([value for values in rows.values() for value in values.values()])
     margin, step, width = 330, 22, 720
