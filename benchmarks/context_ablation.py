@@ -111,7 +111,11 @@ def run_cases(name, cases, data, vectors):
             "settings": asdict(settings),
         }
         print(f"{name}  {case:45s} {result['valid_hits@1']:.4f}  {seconds:.0f} s", file=sys.stderr, flush=True)
-        yield case, describe_run(result=result, fingerprint=pair.fingerprint, notes=list(pair.notes))
+        record = describe_run(result=result, fingerprint=pair.fingerprint, notes=list(pair.notes), seed=0)
+        record["command"] = (
+            f"python benchmarks/context_ablation.py --data DIR --vectors DIR --pairs {name} --cases '{case}'"
+        )
+        yield case, record
 
 
 if __name__ == "__main__":
