@@ -26,7 +26,7 @@ def draw_ablation() -> str:
     rows: dict[str, dict[str, float]] = {}
     for result in load("context_ablation.json"):
         rows.setdefault(result["case"], {})[result["pair"].replace("_", "-")] = result["valid_hits@1"]
-    return dots_plot(rows, "Hits@1 on validation links")
+    return dots_plot(rows, "Hits@1 on validation links", least=0.6)
 
 
 def draw_joint() -> str:

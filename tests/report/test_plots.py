@@ -46,3 +46,12 @@ def test_dots_stand_on_the_line_of_their_row_by_their_value():
     assert dots["as it is, D-W: 0.7000"].get("fill") == dots["without <x>, D-W: 0.6500"].get("fill")
     assert {"as it is", "without <x>", "Hits@1", "D-W", "EN-FR"} <= {text.text for text in root.iter(f"{name}text")}
     assert len(ElementTree.fromstring(dots_plot({}, "x"))) > 0
+
+
+def test_a_value_far_below_stands_at_the_edge_in_figures():
+    picture = dots_plot({"a": {"x": 0.7}, "b": {"x": 0.65}, "c": {"x": 0.1, "y": float("nan")}}, "Hits@1", least=0.5)
+    name = "{http://www.w3.org/2000/svg}"
+    root = ElementTree.fromstring(picture)
+    assert len([dot for dot in root.iter(f"{name}circle") if len(dot)]) == 2
+    assert "◂ 0.100" in {text.text for text in root.iter(f"{name}text")}
+    assert "nan" not in picture

@@ -78,14 +78,15 @@ def lines_plot(lines: Mapping[str, Sequence[tuple[float, float]]], x_label: str,
     return _svg(parts, f"{y_label} against {x_label}")
 
 
-def dots_plot(rows: Mapping[str, Mapping[str, float]], x_label: str) -> str:
+def dots_plot(rows: Mapping[str, Mapping[str, float]], x_label: str, least: float = -np.inf) -> str:
     """A line for every row with its name on the left, and on it a dot for every value.
 
     `rows` is {name of the row: {name of the colour: value}}; a picture that stands alone, as high as it has rows.
+    Values below `least` stand at the left edge in figures, so that one of them does not crowd all the others.
     """
     rows = {title: {k: v for k, v in values.items() if np.isfinite(v)} for title, values in rows.items()}
     names = list(dict.fromkeys(name for values in rows.values() for name in values))
-    axis = Axis.around([value for values in rows.values() for value in values.values()])
+    axis = Axis.around([value for values in rows.values() for value in values.values() if value >= least])
     margin, step, width = 330, 22, 720
     height = step * len(rows) + 60
 
@@ -106,9 +107,12 @@ def dots_plot(rows: Mapping[str, Mapping[str, float]], x_label: str) -> str:
         parts.append(f'<text text-anchor="end" x="{margin - 10}" y="{y + 4}">{escape(title)}</text>')
         parts.append(f'<line class="grid" x1="{margin}" y1="{y}" x2="{width - 20}" y2="{y}"/>')
         for number, name in enumerate(names):
-            if name in values:
+            colour = LINES[number % len(LINES)][0]
+            if name in values and values[name] < least:
+                parts.append(f'<text style="fill:{colour}" x="{margin + 4}" y="{y + 4}">◂ {values[name]:.3f}</text>')
+            elif name in values:
                 parts.append(
-                    f'<circle cx="{x_of(values[name])}" cy="{y}" r="5" fill="{LINES[number % len(LINES)][0]}">'
+                    f'<circle cx="{x_of(values[name])}" cy="{y}" r="5" fill="{colour}">'
                     f"<title>{escape(title)}, {escape(name)}: {values[name]:.4f}</title></circle>"
                 )
     parts.append(f'<text text-anchor="middle" x="{(margin + width) / 2}" y="{height - 4}">{escape(x_label)}</text>')
