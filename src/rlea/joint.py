@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from rlea.agent.context import ContextAgent
+from rlea.agent.context import ContextAgent, num_right
 from rlea.embeddings import Embeddings
 from rlea.graph import GraphPair, Links
 from rlea.matchers.confidence import keep_sure
@@ -88,9 +88,7 @@ def without(links: Links, others: Links) -> Links:
 
 def share_found(matching: Matching, links: Links) -> float:
     """The share of the links that were found."""
-    found = dict(zip(matching.source_ids.tolist(), matching.target_ids.tolist(), strict=True))
-    pairs = zip(links.source_ids.tolist(), links.target_ids.tolist(), strict=True)
-    return float(np.mean([found.get(s) == t for s, t in pairs]))
+    return num_right(matching, links) / len(links)
 
 
 def share_kept(before: Links, after: Links) -> float:

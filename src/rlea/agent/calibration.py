@@ -43,9 +43,8 @@ class Calibration:
             if model.coef_[0][lowest] >= 0:
                 slopes[used] = model.coef_[0]
                 return Calibration(float(model.intercept_[0]), *(float(slope) for slope in slopes))
-            del used[
-                lowest
-            ]  # a slope below zero would put a clearer pair lower: it goes, and the others are fitted anew
+            # A slope below zero would put a clearer pair lower: it goes, and the others are fitted anew.
+            del used[lowest]
         share = float(right.mean())
         return Calibration(float(np.log(share / (1 - share))), 0.0, 0.0, 0.0)
 

@@ -30,7 +30,7 @@ from rlea.agent.learned_key import (
     supervise,
 )
 from rlea.agent.memory import Board, Floats
-from rlea.agent.passes import Decisions, PassSettings, Scene, given_csls, play_fixed, play_learned, see
+from rlea.agent.passes import Decisions, PassSettings, Scene, find_pairs, given_csls, play_fixed, play_learned, see
 from rlea.agent.sight import Pairs, Sight
 from rlea.agent.spread import SpreadSettings
 from rlea.agent.stages import Stages
@@ -394,7 +394,7 @@ def calibrate_on(decisions: Decisions, links: Links) -> Calibration | None:
     return Calibration.fit(log_odds(decisions.pairs, decisions.worth)[find(decisions)[known]], right)
 
 
-def num_right(decisions: Decisions, links: Links) -> int:
+def num_right(decisions: Decisions | Matching, links: Links) -> int:
     """How many of the links were found."""
     found = dict(zip(decisions.source_ids.tolist(), decisions.target_ids.tolist(), strict=True))
     return sum(found.get(s) == t for s, t in zip(links.source_ids.tolist(), links.target_ids.tolist(), strict=True))
@@ -402,8 +402,6 @@ def num_right(decisions: Decisions, links: Links) -> int:
 
 def find(decisions: Decisions) -> NDArray[np.int64]:
     """The places of the links among all pairs."""
-    from rlea.agent.passes import find_pairs
-
     return find_pairs(decisions.pairs, decisions.source_ids, decisions.target_ids)
 
 

@@ -122,7 +122,7 @@ def play_fixed(scene: Scene, settings: PassSettings) -> Decisions:
 
 
 def numbers(pairs: Pairs) -> NDArray[np.int64]:
-    """One number a pair."""
+    """One number a pair, in the order of sources and then targets."""
     return pairs.source_ids.astype(np.int64) << 32 | pairs.target_ids
 
 
@@ -204,9 +204,7 @@ def given_csls(scene: Scene, pairs: Pairs) -> Floats:
 
 def find_pairs(pairs: Pairs, source_ids: Ids, target_ids: Ids) -> NDArray[np.int64]:
     """The places of given pairs among `pairs`, which has them all."""
-    width = np.int64(max(pairs.target_ids.max(initial=0), np.max(target_ids, initial=0))) + 1
-    keys = pairs.source_ids.astype(np.int64) * width + pairs.target_ids
-    return np.asarray(np.searchsorted(keys, np.asarray(source_ids, np.int64) * width + target_ids), np.int64)
+    return np.asarray(np.searchsorted(numbers(pairs), numbers(Pairs(source_ids, target_ids))), np.int64)
 
 
 def _see(scene: Scene, settings: PassSettings, pairs: Pairs, memory: Memory) -> Sight:

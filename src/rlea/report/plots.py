@@ -116,11 +116,7 @@ def dots_plot(rows: Mapping[str, Mapping[str, float]], x_label: str, least: floa
                     f"<title>{escape(title)}, {escape(name)}: {values[name]:.4f}</title></circle>"
                 )
     parts.append(f'<text text-anchor="middle" x="{(margin + width) / 2}" y="{height - 4}">{escape(x_label)}</text>')
-    style = "text{font:12px sans-serif;fill:#444}.tick{font-size:11px}.grid{stroke:#ddd}"
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}">'
-        f'<style>{style}</style><rect width="100%" height="100%" fill="#fff"/>{"".join(parts)}</svg>\n'
-    )
+    return _alone(parts, width, height)
 
 
 def stack_plots(plots: Sequence[str], columns: int) -> str:
@@ -130,11 +126,7 @@ def stack_plots(plots: Sequence[str], columns: int) -> str:
     for number, plot in enumerate(plots):
         x, y = number % columns * WIDTH, number // columns * HEIGHT
         parts.append(plot.replace("<svg ", f'<svg x="{x}" y="{y}" width="{WIDTH}" height="{HEIGHT}" ', 1))
-    style = "text{font:12px sans-serif;fill:#444}.tick{font-size:11px}.grid{stroke:#ddd}"
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {columns * WIDTH} {rows * HEIGHT}">'
-        f'<style>{style}</style><rect width="100%" height="100%" fill="#fff"/>{"".join(parts)}</svg>\n'
-    )
+    return _alone(parts, columns * WIDTH, rows * HEIGHT)
 
 
 def bar_plot(counts: Sequence[int], x_label: str, y_label: str) -> str:
@@ -182,6 +174,15 @@ def _number(value: float) -> str:
     if abs(value) >= 1_000_000:
         return f"{value / 1_000_000:.3g}M"
     return f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:.3g}"
+
+
+def _alone(parts: Sequence[str], width: int, height: int) -> str:
+    """A picture that is a file of its own, on a white ground."""
+    style = "text{font:12px sans-serif;fill:#444}.tick{font-size:11px}.grid{stroke:#ddd}"
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}">'
+        f'<style>{style}</style><rect width="100%" height="100%" fill="#fff"/>{"".join(parts)}</svg>\n'
+    )
 
 
 def _svg(parts: Sequence[str], label: str) -> str:
