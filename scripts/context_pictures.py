@@ -1,4 +1,4 @@
-"""Draw the pictures of docs/context.md from the records of benchmarks/context_ablation.py and benchmarks/joint.py.
+"""Draw the pictures of docs/context.md from results/: of benchmarks/context_ablation.py and `rlea reproduce bootea`.
 
     python scripts/context_pictures.py [--check]
 
@@ -36,7 +36,7 @@ def draw_joint() -> str:
         lines: dict[str, list[tuple[float, float]]] = {}
         for result in load("joint.json"):
             if (result["model"], result["fold"]) == ("aligne", "1"):
-                lines.setdefault(result["pair"].replace("_", "-"), []).append((result["round"], result[key]))
+                lines[result["pair"].replace("_", "-")] = [(row["round"], row[key]) for row in result["by_round"]]
         plots.append(lines_plot(lines, "joint round", title))
     return stack_plots(plots, columns=2)
 

@@ -12,7 +12,7 @@ ALIGN_KEYS = {
     "peak_memory_mb", "seed",
 }  # fmt: skip
 BENCH_KEYS = {"matcher", "hits@1", "precision", "recall", "f1", "seconds", "peak_memory_mb"}
-OUTPUTS = {"links.tsv", "links.sssom.tsv", "links.nt", "links.rdf", "run.json", "report.html"}
+OUTPUTS = {"links.tsv", "links.sssom.tsv", "links.nt", "links.rdf", "run.json", "report.html", "standing.safetensors"}
 
 
 def test_demo_finds_links_and_leaves_everything(run_cli, tmp_path):
@@ -163,6 +163,9 @@ def test_embed_writes_vectors_that_align_can_use(run_cli, tmp_path, monkeypatch)
         (["align", "{demo}", "--embedding", "nmaes"], ["nmaes", "did you mean names"]),
         (["align", "{demo}", "--pool", "some"], ["some", "test or all"]),
         (["align", "{demo}", "--candidates", "0"], ["--candidates", "at least 1"]),
+        (["align", "{demo}", "--search", "quick"], ["'quick'", "exact or approximate"]),
+        (["align", "{demo}", "--search", "approximate"], ["dense", "names"]),
+        (["bench", "{demo}", "--search", "aproximate"], ["'aproximate'", "exact or approximate"]),
         (["align", "{demo}", "--fold", "2"], ["fold"]),
         (["align", "{demo}", "--seeds", "x.tsv"], ["two graphs"]),
         (["align", "{demo}/source.nt.gz", "{demo}/target.nt.gz", "--fold", "1"], ["--fold"]),

@@ -75,7 +75,7 @@ def test_shell_examples_run(block, desk, run_cli):
                 assert (ROOT / command[1]).exists()
 
 
-@pytest.mark.parametrize("name", ["readme_tables", "learning_curves", "context_pictures"])
+@pytest.mark.parametrize("name", ["readme_tables", "reproduction_page", "context_pictures"])
 def test_tables_and_pictures_are_those_of_the_results(name):
     script = ROOT / "scripts" / f"{name}.py"
     done = subprocess.run([sys.executable, str(script), "--check"], capture_output=True, text=True, check=False)

@@ -19,8 +19,9 @@ LAYERS = [
     ["graph"],
     ["embeddings"],
     ["candidates", "neighbourhood"],
+    ["approximate"],
     ["matching"],
-    ["metrics", "ranks", "embed", "readers", "writers", "demo"],
+    ["metrics", "ranks", "standing", "embed", "readers", "writers", "demo"],
     ["matchers"],
     ["agent"],
     ["synthetic"],
@@ -28,7 +29,9 @@ LAYERS = [
     ["report"],
     ["pipeline"],
     ["explain"],
-    ["commands", "explain", "screen"],
+    ["experiments"],
+    ["commands", "screen"],
+    ["grid_view"],
     ["cli"],
 ]
 

@@ -9,7 +9,8 @@ import rlea
 from rlea.demo import demo_folder
 from rlea.graph import Links
 from rlea.matchers import MATCHERS
-from rlea.pipeline import choose_pool, make_task, suggest
+from rlea.metrics import coverage
+from rlea.pipeline import choose_pool, look_up_gold, make_task, suggest
 from rlea.readers import read_pair
 
 
@@ -90,6 +91,18 @@ def test_a_task_has_no_place_for_gold(pair):
     assert [len(links) for links in found] == [len(pair.train)]
 
 
+def test_gold_is_looked_up_among_what_the_matcher_saw(pair):
+    """All candidates; of an agent those that it looks at. As many gold links stand there as `coverage` says."""
+    vectors = rlea.embed_entities(pair, "names")
+    _, source_ids, target_ids = choose_pool(pair, "test")
+    candidates = rlea.find_candidates(vectors, source_ids, target_ids, 9)
+    every, best = (look_up_gold(pair, candidates, info) for info in ({}, {"agent": {"candidates": 2}}))
+    assert (every.best_places.max(), best.best_places.max()) == (9, 2)
+    assert np.mean(every.best_places > 0) == pytest.approx(coverage(candidates, pair.test))
+    assert np.mean(best.best_places > 0) == pytest.approx(coverage(candidates.best(2), pair.test))
+    assert look_up_gold(replace(pair, test=Links.empty()), candidates, {}) is None
+
+
 def test_bench_gives_what_align_gives(pair):
     settings = rlea.AlignSettings("names", "best-first", pool="all")
     alone = rlea.align(pair, settings)
@@ -97,6 +110,7 @@ def test_bench_gives_what_align_gives(pair):
     assert same(alone.matching, beside.matching)
     assert alone.links == beside.links
     assert alone.ranks == beside.ranks
+    assert alone.standing.source_places.tobytes() == beside.standing.source_places.tobytes()
 
 
 def test_write_then_read_gives_the_same_links(pair, tmp_path):

@@ -17,6 +17,7 @@ from rlea.screen import (
     explanation_view,
     fact_table,
     link_table,
+    markdown_view,
     out,
     print_json,
     progress_bars,
@@ -52,6 +53,13 @@ Pool = Annotated[
     typer.Option(
         help="Entities to be matched: those of the [cyan]test[/cyan] links (default for benchmark folders), or "
         "[cyan]all[/cyan] without a seed (default for two graphs)."
+    ),
+]
+Search = Annotated[
+    str,
+    typer.Option(
+        help="Of candidates: [cyan]exact[/cyan], or [cyan]approximate[/cyan] for dense vectors of hundreds of "
+        "thousands of entities (its recall is measured)."
     ),
 ]
 Device = Annotated[str, typer.Option(help="For training, and for the agent: auto, cpu or cuda.")]
@@ -105,6 +113,7 @@ def align(
     embedding: Embedding = "names",
     matcher: Annotated[str, typer.Option(help="How pairs are decided; `rlea matchers` lists them.")] = "best-first",
     candidates: Candidates = 50,
+    search: Search = "exact",
     pool: Pool = "auto",
     preset: Preset = "context",
     agent: Annotated[str, typer.Option(help="A trained agent (`rlea train`) for --matcher rlea.")] = "",
@@ -137,7 +146,7 @@ def align(
 
     with progress_bars(quiet or json_) as report:
         settings = pipeline.AlignSettings(
-            embedding, matcher, candidates, pool, seed, preset, agent, precision, joint, abstain
+            embedding, matcher, candidates, pool, seed, preset, agent, precision, joint, abstain, search
         )
         pipeline.check_settings(settings, output=None if output is None else output / "links.tsv", device=device)
         clock = pipeline.Clock()
@@ -172,6 +181,7 @@ def bench(
         str, typer.Option(help="[cyan]all[/cyan] that need no training, or names with commas.")
     ] = "all",
     candidates: Candidates = 50,
+    search: Search = "exact",
     pool: Pool = "auto",
     fold: Fold = None,
     seed: Seed = 0,
@@ -195,7 +205,7 @@ def bench(
     if not names:
         raise InputError("--matchers names none", remedy="use all, or names with commas between them")
     with progress_bars(quiet or json_) as report:
-        settings = pipeline.AlignSettings(embedding, names[0], candidates, pool, seed)
+        settings = pipeline.AlignSettings(embedding, names[0], candidates, pool, seed, search=search)
         pipeline.check_settings(settings, names, output, device)
         pair = pipeline.read(pair_folder, fold=fold)
         if not len(pair.test):
@@ -281,6 +291,78 @@ def train(
         print_json(summary)
         return
     out.print(fact_table(f"{preset} agent on {summary['pair']}", summary))
+
+
+@app.command(rich_help_panel=STUDY)
+def reproduce(
+    experiment: Annotated[str, typer.Argument(help="One of those that [cyan]rlea experiments[/cyan] lists.")],
+    data: Annotated[Path | None, typer.Option(help="Folder of the data sets (EN_FR_15K_V1 and so on).")] = None,
+    folds: Annotated[str, typer.Option(help="Such as 1, or 1-5, or 1,3.")] = "1",
+    pairs: Annotated[str, typer.Option(help="Data sets with commas (EN_FR,D_W); all four if not given.")] = "",
+    models: Annotated[str, typer.Option(help="Embeddings with commas, in place of the experiment's own.")] = "",
+    deciders: Annotated[str, typer.Option(help="Deciders with commas, in place of the experiment's own.")] = "",
+    sizes: Annotated[str, typer.Option(help="Entities a side with commas, for the experiment scale.")] = "",
+    work: Annotated[
+        Path, typer.Option(help="Folder for vectors and agents; vectors found there are used, others trained.")
+    ] = Path("runs"),
+    output: Annotated[Path | None, typer.Option(help="Folder for tables, pictures and records.")] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A small synthetic pair: that it works, not how well.")
+    ] = False,
+    device: Device = "auto",
+    json_: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Run an experiment of the paper again. Stopped, it goes on where it was; finished cells are not run twice.
+
+    Examples:
+
+      rlea reproduce main --quick
+
+      rlea reproduce main --data data --folds 1-5 --models sea
+    """
+    from rlea.experiments.desk import Options
+    from rlea.experiments.names import parse_folds, parse_names, parse_sizes
+    from rlea.experiments.reproduce import reproduce as run
+    from rlea.grid_view import grid_view
+
+    options = Options(
+        data=data,
+        work=work / "quick" if quick else work,
+        output=output or (work / "quick" / "results" if quick else Path("results")),
+        pairs=parse_names(pairs),
+        folds=parse_folds(folds),
+        models=parse_names(models),
+        deciders=parse_names(deciders),
+        sizes=parse_sizes(sizes),
+        device=device,
+        quick=quick,
+    )
+    with grid_view(quiet or json_) as (report, watch):
+        outcome, written, table = run(experiment, options, progress=report, watch=watch)
+    if json_:
+        counts = {"done": outcome.done, "there": outcome.there, "failed": outcome.failed}
+        print_json({**counts, "written": [str(path) for path in written]})
+    else:
+        out.print(markdown_view(table))
+        out.print(f"{outcome.done} cells run, {outcome.there} there before, {len(outcome.failed)} failed.")
+        out.print("Written: " + ", ".join(escape(str(path)) for path in written))
+    if outcome.failed:
+        raise typer.Exit(2)
+
+
+@app.command(rich_help_panel=STUDY)
+def experiments(json_: Json = False) -> None:
+    """List the experiments that `rlea reproduce` knows."""
+    from rlea.experiments import EXPERIMENTS
+
+    if json_:
+        print_json({name: {"repeats": one.repeats, "summary": one.summary} for name, one in EXPERIMENTS.items()})
+        return
+    table = Table("experiment", "of the paper", "what it asks", title="Experiments", title_justify="left")
+    for name, one in EXPERIMENTS.items():
+        table.add_row(name, one.repeats, one.summary)
+    out.print(table)
 
 
 @app.command(rich_help_panel=STUDY)
@@ -414,6 +496,25 @@ def explain_run(
         print_json(asdict(answer))
         return
     out.print(explanation_view(answer))
+
+
+@app.command("report", rich_help_panel=ALIGN)
+def report_run(
+    run: Annotated[Path, typer.Argument(help="A folder that `rlea align --output` or `rlea reproduce` wrote.")],
+    output: Annotated[Path | None, typer.Option(help="The HTML file; report.html in the folder if not given.")] = None,
+    json_: Json = False,
+) -> None:
+    """Make the page of a run: scores, curves, calibration, where errors come from, the hardest pairs.
+
+    Example:  rlea report out --output page.html
+    """
+    from rlea.commands import write_report
+
+    written = str(write_report(run, output))
+    if json_:
+        print_json({"written": written})
+        return
+    out.print("Written: " + escape(written), soft_wrap=True, highlight=False)
 
 
 @app.callback(invoke_without_command=True)

@@ -21,6 +21,7 @@ from rlea.readers import read_graph, read_pair
 if TYPE_CHECKING:
     from rlea.agent.agent import Agent
     from rlea.agent.context import ContextAgent
+    from rlea.graph import GraphPair
 
 CURVES = ("aligned", "length", "reward", "accepted", "valid_aligned", "loss")
 
@@ -29,7 +30,8 @@ def bench_summary(results: Sequence[Result]) -> dict[str, Any]:
     """The rows of a comparison for machines, with what they have in common beside them."""
     first = results[0].summary()
     shared = {
-        key: first[key] for key in ("pair", "fold", "embedding", "candidates", "pool", "coverage", "ranks", "seed")
+        key: first[key]
+        for key in ("pair", "fold", "embedding", "candidates", "search", "pool", "coverage", "ranks", "seed")
     }
     columns = ("matcher", "hits@1", "precision", "recall", "f1", "matched", "judged", "correct", "peak_memory_mb")
     rows = []
@@ -236,6 +238,50 @@ def load_tensorboard() -> Any:
         raise InputError(
             "--tensorboard needs the package tensorboard", remedy="run pip install 'rlea[tensorboard]'"
         ) from problem
+
+
+def write_report(run: str | Path, output: str | Path | None = None, *, pair: GraphPair | None = None) -> Path:
+    """The page of a run folder, made again from its files; into the folder (report.html) unless `output` is given.
+
+    The graphs are read again from where the run read them, unless the same `pair` is given. A folder that `reproduce`
+    wrote has a page, too: that of its experiments.
+    """
+    from rlea.experiments.page import html as experiments_html
+    from rlea.experiments.page import is_reproduction
+    from rlea.explain import Run
+    from rlea.matching import Matching
+    from rlea.pipeline import STANDING
+    from rlea.report.run import render_run
+    from rlea.standing import Standing
+
+    folder = Path(run)
+    if not (folder / "run.json").exists() and is_reproduction(folder):
+        return _write_page(folder / "report.html" if output is None else Path(output), lambda: experiments_html(folder))
+    opened = Run.open(folder, pair=pair)
+    if np.isnan(opened.confidences).any():
+        raise InputError("has a link without a confidence", path=folder / "links.tsv", remedy="align again")
+    matching = Matching.of(opened.source_ids, opened.target_ids, opened.confidences)
+    standing, notes = None, list(opened.notes)
+    if (folder / STANDING).exists():
+        standing = Standing.load(folder / STANDING)
+        if not standing.is_of(opened.pair.test):
+            standing = None
+            notes.append(f"{STANDING} is of other gold links, so who was among the candidates is not known")
+    return _write_page(
+        folder / "report.html" if output is None else Path(output),
+        lambda: render_run(opened.pair, matching, opened.record, trace=opened.trace, standing=standing, notes=notes),
+    )
+
+
+def _write_page(path: Path, render: Callable[[], str]) -> Path:
+    """A page as a file, asked for only once it is known that it can be written."""
+    from rlea.writers.atomic import atomic, check_writable
+
+    check_writable(path)
+    page = render()
+    with atomic(path) as temporary:
+        temporary.write_text(page, encoding="utf-8", newline="\n")
+    return path
 
 
 def evaluate_files(links: Path, gold: Path) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import difflib
 import json
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -160,6 +160,7 @@ class Run:
     confidences: NDArray[np.float32]  # (num_links,)
     trace: Trace | None
     notes: tuple[str, ...] = ()
+    record: dict[str, Any] = field(default_factory=dict)  # what run.json holds
 
     @staticmethod
     def open(folder: str | Path, *, pair: GraphPair | None = None) -> Run:
@@ -187,6 +188,7 @@ class Run:
             confidences,
             trace,
             notes,
+            record,
         )
 
     # ---- the question -----------------------------------------------------------------------------------------------
@@ -506,8 +508,14 @@ def _edges(side: Neighbourhood, entity: int) -> list[tuple[int, int, int]]:
 def _read_record(folder: Path) -> dict[str, Any]:
     path = folder / "run.json"
     remedy = "give the folder that `rlea align --output` wrote"
-    if not path.is_file() or not (folder / "links.tsv").is_file():
-        raise InputError("is not the folder of a run", path=folder, remedy=remedy)
+    if not folder.exists():
+        raise InputError("there is no such folder", path=folder, remedy=_similar_folder(folder) or remedy)
+    lost = [name for name in (path.name, "links.tsv") if not (folder / name).is_file()]
+    if lost:
+        is_inside = folder.is_file() and (folder.parent / path.name).is_file()
+        remedy = f"give the folder that it lies in, {folder.parent}" if is_inside else remedy
+        what = "a file," if folder.is_file() else f"without {' and '.join(lost)}, so it is"
+        raise InputError(f"is {what} not the folder of a run", path=folder, remedy=remedy)
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, OSError) as problem:
@@ -518,6 +526,14 @@ def _read_record(folder: Path) -> dict[str, Any]:
     if not all(isinstance(text, str) for text in texts) or result is None or result["matcher"] not in MATCHERS:
         raise InputError("is not the record of an alignment", path=path, remedy=remedy)
     return dict(record)
+
+
+def _similar_folder(folder: Path) -> str:
+    """A question after the run that was meant, where a folder with nearly that name is one; empty where none is."""
+    beside = folder.parent if folder.parent.is_dir() else Path()
+    runs = [place.parent.name for place in beside.glob("*/run.json")]
+    close = difflib.get_close_matches(folder.name, runs, n=1)
+    return f"did you mean {beside / close[0]}" if close else ""
 
 
 def _read_inputs(folder: Path, command: str) -> GraphPair:
@@ -531,7 +547,7 @@ def _read_inputs(folder: Path, command: str) -> GraphPair:
         raise InputError(
             f"the run was made by {command!r}, which does not tell where its graphs are",
             path=folder,
-            remedy="in Python, call rlea.explain.explain with the pair",
+            remedy="in Python, give the pair to rlea.explain.explain or rlea.commands.write_report",
         )
     places, options = _parse(words[2:])
     links = {name: options[name] for name in ("seeds", "valid", "gold") if name in options}

@@ -31,10 +31,13 @@ if TYPE_CHECKING:
     from rlea.matching import Matching, Task
     from rlea.metrics import LinkMetrics
     from rlea.ranks import RankMetrics
+    from rlea.standing import Standing
 
 
 AGENT_CHECKPOINT = "agent.checkpoint"  # beside the checkpoint of the vectors
+SEARCHES = ("exact", "approximate")
 DECISIONS = "decisions.safetensors"  # what the context agent decided, in the folder of a run
+STANDING = "standing.safetensors"  # where the right targets stood among the candidates, where gold links are known
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,7 @@ class AlignSettings:
     precision: float = 0.0  # keep only the surest links, so many that this share should be right; 0 keeps all
     joint: int = 0  # rounds in which the agent's sure links train the vectors anew
     abstain: bool = False  # leave out links that are more likely to cost F1 than to earn it
+    search: str = "exact"  # of candidates; "approximate" for hundreds of thousands of entities
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +72,8 @@ class Result:
     peak_memory_mb: float
     info: dict[str, Any] = field(default_factory=dict)
     trace: Trace | None = None  # what the context agent decided, step by step
+    standing: Standing | None = None  # of the gold links among the candidates
+    search: dict[str, Any] = field(default_factory=lambda: {"kind": "exact"})  # how candidates were found, its recall
 
     @property
     def cut(self) -> str:
@@ -84,6 +90,7 @@ class Result:
             "embedding": self.settings.embedding,
             "matcher": self.settings.matcher,
             "candidates": self.settings.candidates,
+            "search": self.search,
             "pool": self.pool,
             "cut": self.cut,
             "hits@1": None if links is None else links.hits_at_1,
@@ -125,9 +132,9 @@ def align(
         else:
             vectors = embed_entities(pair, settings.embedding, seed=settings.seed, progress=progress, **more)
     with clock("compile"):
-        warm_up([settings.matcher], vectors, progress)
+        warm_up([settings.matcher], vectors, progress, settings.search)
     with clock("candidates"):
-        candidates = find(vectors, source_ids, target_ids, settings.candidates, progress)
+        candidates, search = find(vectors, source_ids, target_ids, settings, progress)
     task = make_task(pair, candidates, settings.seed)
     info = dict(vectors.info)
     kept = more.get("checkpoint")
@@ -137,8 +144,12 @@ def align(
         info["joint"] = rounds
     with clock("evaluate"):
         links, ranks, coverage = evaluate(pair, matching, candidates, pool, progress)
+        standing = look_up_gold(pair, candidates, info)
     peak = memory.peak_mb()
-    return Result(pair, settings, pool, matching, links, ranks, coverage, clock.seconds, peak, info, trace)
+    seconds = clock.seconds
+    return Result(
+        pair, settings, pool, matching, links, ranks, coverage, seconds, peak, info, trace, standing, search=search
+    )
 
 
 def bench(
@@ -159,9 +170,9 @@ def bench(
     with clock("embed"):
         vectors = embed_entities(pair, settings.embedding, seed=settings.seed, progress=progress, **more)
     with clock("compile"):
-        warm_up(matchers, vectors, progress)
+        warm_up(matchers, vectors, progress, settings.search)
     with clock("candidates"):
-        candidates = find(vectors, source_ids, target_ids, settings.candidates, progress)
+        candidates, search = find(vectors, source_ids, target_ids, settings, progress)
         _ = candidates.pairs  # shared by all, so not charged to the first
     task = make_task(pair, candidates, settings.seed)
     ranks = None
@@ -174,7 +185,11 @@ def bench(
         peak = memory.peak_mb()
         with clock("evaluate"):
             links, ranks, coverage = evaluate(pair, matching, candidates, pool, progress, ranks)
-        yield Result(pair, chosen, pool, matching, links, ranks, coverage, dict(clock.seconds), peak, info, trace)
+            standing = look_up_gold(pair, candidates, info)
+        seconds = dict(clock.seconds)
+        yield Result(
+            pair, chosen, pool, matching, links, ranks, coverage, seconds, peak, info, trace, standing, search=search
+        )
     progress("matchers", len(matchers), len(matchers))
 
 
@@ -235,8 +250,14 @@ def embed_entities(
     if model.trained and not len(pair.train):
         raise InputError(f"{name} is trained on seed links and there are none", remedy="give --seeds or use names")
     function = getattr(import_module(f"rlea.embed.{model.module}"), model.function)
-    more = {"device": device, "checkpoint": checkpoint, "epochs": epochs} if model.trained else {}
-    return cast("Embeddings", function(pair, seed=seed, progress=progress, **more))
+    if not model.trained:
+        return cast("Embeddings", function(pair, seed=seed, progress=progress))
+    from rlea.embed.history import History
+
+    heard = History(progress)
+    more = {"device": device, "checkpoint": checkpoint, "epochs": epochs}
+    vectors = cast("Embeddings", function(pair, seed=seed, progress=heard, **more))
+    return replace(vectors, info={**vectors.info, "history": heard.rows(vectors.info["settings"])})
 
 
 def embed_jointly(
@@ -259,11 +280,20 @@ def joint_checkpoint(checkpoint: Path, number: int) -> Path:
     return checkpoint if number == 0 else checkpoint.with_name(f"{checkpoint.name}-{number}")
 
 
-def find(vectors: Embeddings, source_ids: Ids, target_ids: Ids, k: int, progress: Progress) -> Candidates:
-    """The k best partners of every entity, both ways."""
+def find(
+    vectors: Embeddings, source_ids: Ids, target_ids: Ids, settings: AlignSettings, progress: Progress
+) -> tuple[Candidates, dict[str, Any]]:
+    """The best partners of every entity, both ways, and how they were found."""
+    if settings.search == "approximate":
+        from rlea.approximate import search_approximately
+
+        found = search_approximately(
+            vectors, source_ids, target_ids, settings.candidates, seed=settings.seed, progress=progress
+        )
+        return found.candidates, found.as_dict()
     from rlea.candidates import find_candidates
 
-    return find_candidates(vectors, source_ids, target_ids, k, progress)
+    return find_candidates(vectors, source_ids, target_ids, settings.candidates, progress), {"kind": "exact"}
 
 
 def make_task(pair: GraphPair, candidates: Candidates, seed: int) -> Task:
@@ -343,10 +373,20 @@ def evaluate(
     return links, ranks, metrics.coverage(candidates, pair.test)
 
 
+def look_up_gold(pair: GraphPair, candidates: Candidates, info: dict[str, Any]) -> Standing | None:
+    """Where the gold links stood among the candidates that the matcher saw; an agent sees the best of them only."""
+    from rlea.standing import Standing
+
+    if not len(pair.test):
+        return None
+    seen = candidates.best(info["agent"]["candidates"]) if "agent" in info else candidates
+    return Standing.of(seen, pair.test)
+
+
 def write(folder: str | Path, result: Result) -> list[Path]:
     """Links in all formats, the record of the run and the report: all of them or none. Seeds are not repeated."""
     from rlea.record import as_json, describe_run
-    from rlea.report.page import render_run
+    from rlea.report.run import render_run
     from rlea.writers import LinkRows, MappingSet, justification_of, write_links
 
     pair, settings = result.pair, result.settings
@@ -360,12 +400,14 @@ def write(folder: str | Path, result: Result) -> list[Path]:
         mapping_date=record["time"][:10],
         justification=justification_of(uses, MATCHERS[settings.matcher].uses_structure),
     )
-    extra: dict[str, Any] = {"run.json": as_json(record), "report.html": render_run(result, record)}
-    if result.trace is not None:
-        extra[DECISIONS] = result.trace.put
+    page = render_run(pair, result.matching, record, trace=result.trace, standing=result.standing)
+    extra: dict[str, Any] = {"run.json": as_json(record), "report.html": page}
+    kept = {DECISIONS: result.trace, STANDING: result.standing}
+    extra |= {name: part.put for name, part in kept.items() if part is not None}
     written = write_links(folder, rows, about=about, extra=extra)
-    if result.trace is None:
-        (Path(folder) / DECISIONS).unlink(missing_ok=True)  # of an earlier run, whose links are gone
+    for name, part in kept.items():
+        if part is None:
+            (Path(folder) / name).unlink(missing_ok=True)  # of an earlier run, whose links are gone
     return written
 
 
@@ -385,12 +427,17 @@ class Clock:
         self.seconds[stage] = time.perf_counter() - start
 
 
-def warm_up(matchers: Sequence[str], vectors: Embeddings, progress: Progress) -> None:
+def warm_up(matchers: Sequence[str], vectors: Embeddings, progress: Progress, search: str = "exact") -> None:
     """Load compiled code on a toy task, so that timings are of the work and not of compiling (which is done once)."""
     from rlea.matching import toy_task
 
     progress("compile", 0, len(matchers), "once, then kept on disk")
     task = toy_task(vectors)
+    if search == "approximate":
+        from rlea.approximate import search_approximately
+
+        toy = task.candidates
+        search_approximately(toy.embeddings, toy.source_ids, toy.target_ids, 2, probes=1)
     for number, name in enumerate(matchers, 1):
         if not MATCHERS[name].trained:
             MATCHERS[name](task)
@@ -431,6 +478,16 @@ def check_settings(
         check_joint(settings)
     if settings.pool not in ("auto", "test", "all"):
         raise InputError(f"unknown pool {settings.pool!r}", remedy="use test or all")
+    check_search(settings)
+
+
+def check_search(settings: AlignSettings) -> None:
+    """Refuse a search that there is not, or that the vectors are not made for."""
+    if settings.search not in SEARCHES:
+        raise InputError(f"unknown search {settings.search!r}", remedy=f"use {' or '.join(SEARCHES)}")
+    if settings.search == "approximate" and settings.embedding == "names":
+        remedy = "leave --search out, or give dense vectors with --embedding"
+        raise InputError("--search approximate is for dense vectors, and those of names are sparse", remedy=remedy)
 
 
 def check_agent(settings: AlignSettings, is_used: bool) -> None:

@@ -11,8 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console, Group
+from rich.markdown import Markdown
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 
 if TYPE_CHECKING:
@@ -47,7 +56,13 @@ def _reporter(quiet: bool) -> Iterator[Report]:
     if not err.is_terminal:
         yield progress_lines()
         return
-    columns = (
+    with Progress(*progress_columns(), console=err, transient=True) as bars:
+        yield bar_reporter(bars)
+
+
+def progress_columns() -> tuple[ProgressColumn, ...]:
+    """What a bar shows."""
+    return (
         SpinnerColumn(),
         TextColumn("{task.description}"),
         BarColumn(),
@@ -56,15 +71,18 @@ def _reporter(quiet: bool) -> Iterator[Report]:
         TimeRemainingColumn(),
         TextColumn("[dim]{task.fields[note]}"),
     )
-    with Progress(*columns, console=err, transient=True) as bars:
-        tasks: dict[str, Any] = {}
 
-        def report(stage: str, done: float, total: float, note: str = "") -> None:
-            if stage not in tasks:
-                tasks[stage] = bars.add_task(stage, total=total, note=note)
-            bars.update(tasks[stage], completed=done, total=total, note=note)
 
-        yield report
+def bar_reporter(bars: Progress) -> Report:
+    """A bar a stage, made when the stage is first heard of."""
+    tasks: dict[str, Any] = {}
+
+    def report(stage: str, done: float, total: float, note: str = "") -> None:
+        if stage not in tasks:
+            tasks[stage] = bars.add_task(stage, total=total, note=note)
+        bars.update(tasks[stage], completed=done, total=total, note=note)
+
+    return report
 
 
 def progress_lines(every: float = 30.0) -> Report:
@@ -103,6 +121,11 @@ def show_notes(pair: GraphPair, quiet: bool) -> None:
             err.print(f"[yellow]Note:[/yellow] {escape(note)}")
 
 
+def markdown_view(text: str) -> Markdown:
+    """Markdown as a terminal can show it; breaks within cells become blanks."""
+    return Markdown(text.replace("<br>", " "))
+
+
 def percent(value: float | None) -> str:
     """A share as a percentage, or a dash."""
     return "-" if value is None else f"{100 * value:.1f}"
@@ -111,7 +134,8 @@ def percent(value: float | None) -> str:
 def bench_table(results: list[Result]) -> Table:
     """One row a matcher."""
     first = results[0]
-    title = f"{first.settings.embedding}, pool {first.pool}, {first.settings.candidates} candidates (per cent)"
+    title = f"{first.settings.embedding}, pool {first.pool}, {first.settings.candidates} candidates"
+    title += f" by {search_words(first)} (per cent)" if first.settings.search != "exact" else " (per cent)"
     table = Table(title=escape(title), title_justify="left")
     table.add_column("matcher")
     for name in ("Hits@1", "precision", "recall", "F1", "links", "seconds", "MB"):
@@ -149,12 +173,24 @@ def result_table(result: Result) -> Table:
         "recall": percent(summary["recall"]),
         "F1": percent(summary["f1"]),
         "gold among candidates": percent(summary["coverage"]),
+        "search": search_words(result),
         "seconds": ", ".join(f"{stage} {value:.1f}" for stage, value in seconds.items()),
         "peak memory": f"{summary['peak_memory_mb']:,.0f} MB",
     }
     if result.links is None:
         facts = {name: value for name, value in facts.items() if value != "-"}
     return fact_table(f"{result.settings.embedding} + {result.settings.matcher} on {result.pair.name}", facts)
+
+
+def search_words(result: Result) -> str:
+    """How candidates were found; of an approximate search also how many of the exact ones."""
+    search = result.search
+    if search["kind"] == "exact":
+        return "exact"
+    if search["exact_instead"]:
+        return "exact search (cells would not have been faster)"
+    found = f"{percent(search['recall'])} % of the exact ones"
+    return f"approximate search ({found}, {search['probes']:,} of {search['cells']:,} cells probed)"
 
 
 def fact_table(title: str, facts: dict[str, Any]) -> Table:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from unicodedata import east_asian_width
 
 import numpy as np
 
@@ -25,11 +27,11 @@ class Axis:
 
     @classmethod
     def around(cls, values: Sequence[float]) -> Axis:
-        """From the least to the greatest value, labelled at the ends and halfway."""
+        """From the least to the greatest value, labelled at the ends and halfway; one value stands in the middle."""
         finite = [value for value in values if np.isfinite(value)]
         low, high = (min(finite), max(finite)) if finite else (0.0, 1.0)
         if low == high:
-            low, high = low - 0.5, high + 0.5
+            return cls(low - 0.5, high + 0.5, (low,))
         return cls(low, high, (low, (low + high) / 2, high))
 
     def share(self, value: float) -> float:
@@ -60,11 +62,18 @@ def line_plot(
     return _svg(parts, f"{y_label} against {x_label}")
 
 
-def lines_plot(lines: Mapping[str, Sequence[tuple[float, float]]], x_label: str, y_label: str) -> str:
+def lines_plot(
+    lines: Mapping[str, Sequence[tuple[float, float]]],
+    x_label: str,
+    y_label: str,
+    *,
+    x_axis: Axis | None = None,
+    y_axis: Axis | None = None,
+) -> str:
     """Several lines through points (x, y), told apart by colour and dash and named above the frame."""
     every = [point for line in lines.values() for point in line]
-    x_axis = Axis.around([x for x, _ in every])
-    y_axis = Axis.around([y for _, y in every])
+    x_axis = x_axis or Axis.around([x for x, _ in every])
+    y_axis = y_axis or Axis.around([y for _, y in every])
     parts = [_frame(x_label, y_label, x_axis, y_axis)]
     left = float(LEFT)
     for number, (name, line) in enumerate(lines.items()):
@@ -76,6 +85,55 @@ def lines_plot(lines: Mapping[str, Sequence[tuple[float, float]]], x_label: str,
         parts.append(f'<text class="tick" x="{left + 22:.1f}" y="10">{escape(name)}</text>')
         left += 34 + 5.6 * len(name)  # about the width of a letter of this size
     return _svg(parts, f"{y_label} against {x_label}")
+
+
+def growth_plot(lines: Mapping[str, Sequence[tuple[float, float]]], x_label: str, y_label: str) -> str:
+    """Lines through points (x, y) above zero over logarithmic axes, named on the right; a picture that stands alone."""
+    width, height, left, right, top, bottom = 760, 400, 70, 240, 16, 44
+    every = [(x, y) for line in lines.values() for x, y in line if x > 0 and y > 0]
+    (x_low, x_high), (y_low, y_high) = (_powers([point[axis] for point in every]) for axis in (0, 1))
+
+    def x_of(value: float) -> float:
+        return round(left + (math.log10(value) - x_low) / (x_high - x_low) * (width - left - right), 1)
+
+    def y_of(value: float) -> float:
+        return round(height - bottom - (math.log10(value) - y_low) / (y_high - y_low) * (height - top - bottom), 1)
+
+    parts = []
+    for power in range(x_low, x_high + 1):
+        x = x_of(10.0**power)
+        parts.append(f'<line class="grid" x1="{x}" y1="{top}" x2="{x}" y2="{height - bottom}"/>')
+        label = _number(10.0**power)
+        parts.append(f'<text class="tick" text-anchor="middle" x="{x}" y="{height - bottom + 16}">{label}</text>')
+    for power in range(y_low, y_high + 1):
+        y = y_of(10.0**power)
+        parts.append(f'<line class="grid" x1="{left}" y1="{y}" x2="{width - right}" y2="{y}"/>')
+        parts.append(f'<text class="tick" text-anchor="end" x="{left - 6}" y="{y + 4}">{_number(10.0**power)}</text>')
+    for number, (name, line) in enumerate(lines.items()):
+        colour, dash = LINES[number % len(LINES)]
+        style = f'style="fill:none;stroke:{colour};stroke-width:2" stroke-dasharray="{dash}"'
+        # Colours come again after the fifth line, with another mark.
+        is_second = number >= len(LINES)
+        places = [(x_of(x), y_of(y)) for x, y in line if x > 0 and y > 0]
+        parts.append(f'<polyline {style} points="{" ".join(f"{x},{y}" for x, y in places)}"/>')
+        key = top + 14 + 20 * number
+        parts.append(f'<line {style} x1="{width - right + 16}" y1="{key}" x2="{width - right + 44}" y2="{key}"/>')
+        fill = "#fff" if is_second else colour
+        for x, y in [*places, (width - right + 30, key)]:
+            parts.append(f'<circle cx="{x}" cy="{y}" r="4" style="fill:{fill};stroke:{colour};stroke-width:2"/>')
+        parts.append(f'<text x="{width - right + 50}" y="{key + 4}">{escape(name)}</text>')
+    middle = (left + width - right) / 2
+    parts.append(f'<text text-anchor="middle" x="{middle}" y="{height - 6}">{escape(x_label)}</text>')
+    turn = f'transform="rotate(-90 16 {height / 2})" x="16" y="{height / 2}"'
+    parts.append(f'<text text-anchor="middle" {turn}>{escape(y_label)}</text>')
+    return _alone(parts, width, height)
+
+
+def _powers(values: Sequence[float]) -> tuple[int, int]:
+    """The powers of ten around positive values: at least one step apart."""
+    logs = [float(np.log10(value)) for value in values] or [0.0]
+    low, high = int(np.floor(min(logs))), int(np.ceil(max(logs)))
+    return low, max(high, low + 1)
 
 
 def dots_plot(rows: Mapping[str, Mapping[str, float]], x_label: str, least: float = -np.inf) -> str:
@@ -142,6 +200,120 @@ def bar_plot(counts: Sequence[int], x_label: str, y_label: str) -> str:
             f'height="{_y(0) - top:.1f}"><title>{low:.2f} to {high:.2f}: {count:,}</title></rect>'
         )
     return _svg(parts, f"{y_label} against {x_label}")
+
+
+def stacked_bar(parts: Sequence[tuple[str, int]], label: str) -> str:
+    """One bar cut in parts (name, count), each as wide as its share; its n-th part has the class `part-n`.
+
+    The bar takes whatever width and height the page gives it.
+    """
+    total = sum(count for _, count in parts) or 1
+    pieces, left = [], 0.0
+    for number, (name, count) in enumerate(parts):
+        width = 100 * count / total
+        pieces.append(
+            f'<rect class="part-{number}" x="{left:.3f}" y="0" width="{width:.3f}" height="10">'
+            f"<title>{escape(name)}: {count:,}</title></rect>"
+        )
+        left += width
+    return (
+        f'<svg class="stack" viewBox="0 0 100 10" preserveAspectRatio="none" role="img" aria-label="{escape(label)}">'
+        f"{''.join(pieces)}</svg>"
+    )
+
+
+# ---- two neighbourhoods ---------------------------------------------------------------------------------------------
+
+PAIR_WIDTH, ROW, HEAD = 340, 36, 30  # about the width of a phone, so that letters keep their size there
+TEXT_EDGE, DOT_EDGE = 15, 157  # from the outer side to the words, and to the dot
+# Letters that fit between the two.
+HEAD_LETTERS, RELATION_LETTERS, NAME_LETTERS = 16, 22, 18
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """A neighbour in a picture: what it is called, through which relations, and whether it has a link of any kind."""
+
+    name: str
+    relations: str
+    is_linked: bool
+
+
+def pair_plot(
+    names: tuple[str, str],
+    sides: tuple[Sequence[Neighbour], Sequence[Neighbour]],
+    joins: Sequence[tuple[int, int, str]],
+    more: tuple[int, int] = (0, 0),
+) -> str:
+    """Two entities with their neighbours below them, source on the left; linked neighbours are joined by lines.
+
+    `joins` are (row on the left, row on the right, class of the line); `more` is how many neighbours are not drawn.
+    """
+    rows = max(len(side) + (left > 0) for side, left in zip(sides, more, strict=True))
+    height = HEAD + ROW * max(rows, 1)
+    parts = [f'<line class="pair" x1="{DOT_EDGE}" y1="14" x2="{PAIR_WIDTH - DOT_EDGE}" y2="14"/>']
+    for left, right, kind in joins:
+        ends = f'x1="{DOT_EDGE}" y1="{_row(left)}" x2="{PAIR_WIDTH - DOT_EDGE}" y2="{_row(right)}"'
+        parts.append(f'<line class="join {escape(kind)}" {ends}/>')
+    for is_target, (name, side, left_out) in enumerate(zip(names, sides, more, strict=True)):
+        parts += _half(bool(is_target), name, side, left_out)
+    label = f"Neighbours of {names[0]} and of {names[1]}"
+    size = f'viewBox="0 0 {PAIR_WIDTH} {height}"'
+    return f'<svg class="pairs" {size} role="img" aria-label="{escape(label)}">{"".join(parts)}</svg>'
+
+
+def _half(is_target: bool, name: str, side: Sequence[Neighbour], left_out: int) -> list[str]:
+    def x_of(edge: float) -> float:
+        return PAIR_WIDTH - edge if is_target else edge
+
+    anchor = "end" if is_target else "start"
+
+    def words(kind: str, text: str, y: float, width: int) -> str:
+        short = shorten(text, width)
+        title = f"<title>{escape(text)}</title>" if short != text else ""
+        return (
+            f'<text class="{kind}" text-anchor="{anchor}" x="{x_of(TEXT_EDGE)}" y="{y}">{escape(short)}{title}</text>'
+        )
+
+    parts = [
+        f'<text class="entity" text-anchor="{anchor}" x="{x_of(2)}" y="18">{escape(shorten(name, HEAD_LETTERS))}'
+        f"<title>{escape(name)}</title></text>",
+        f'<circle class="linked" cx="{x_of(DOT_EDGE)}" cy="14" r="4.5"/>',
+    ]
+    if side or left_out:
+        last = _row(len(side) - 1 + (left_out > 0))
+        parts.append(f'<path class="tree" d="M{x_of(5)} 25V{last}"/>')
+    for number, one in enumerate(side):
+        y = _row(number)
+        parts.append(f'<path class="tree" d="M{x_of(5)} {y}H{x_of(12)}"/>')
+        parts.append(words("tick", one.relations, y - 3, RELATION_LETTERS))
+        parts.append(words("name", one.name, y + 10, NAME_LETTERS))
+        dot = "linked" if one.is_linked else "open"
+        parts.append(f'<circle class="{dot}" cx="{x_of(DOT_EDGE)}" cy="{y}" r="4"/>')
+    if left_out:
+        y = _row(len(side))
+        parts.append(f'<path class="tree" d="M{x_of(5)} {y}H{x_of(12)}"/>')
+        parts.append(words("tick", f"and {left_out:,} more", y + 4, RELATION_LETTERS))
+    elif not side:
+        parts.append(words("tick", "no neighbours", _row(0) + 4, RELATION_LETTERS))
+    return parts
+
+
+def _row(number: int) -> int:
+    return HEAD + ROW * number + ROW // 2
+
+
+def shorten(text: str, width: int) -> str:
+    """A text of at most `width` letters; wide ones, such as Chinese, count twice."""
+    taken = 0
+    for place, letter in enumerate(text):
+        taken += 2 if east_asian_width(letter) in "WF" else 1
+        if taken > width:
+            return text[: max(place - 1, 1)].rstrip() + "…"
+    return text
+
+
+# ---- parts ----------------------------------------------------------------------------------------------------------
 
 
 def _x(share: float) -> float:

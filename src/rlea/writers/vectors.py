@@ -18,7 +18,7 @@ MAX_HEAD_BYTES = 100_000_000
 _ROOM = 20_000  # bytes of the head for the names of tensors, and for the `info` of a model that is yet to be trained
 FORMAT = 1
 # What `info` tells of the clock and of interruptions belongs to a run: the same vectors are to give the same file.
-OF_THE_RUN = ("seconds", "resumed_at")
+OF_THE_RUN = ("seconds", "resumed_at", "history")
 
 
 def write_embeddings(path: str | Path, embeddings: Embeddings, source: KnowledgeGraph, target: KnowledgeGraph) -> None:

@@ -1,0 +1,67 @@
+"""What of the program a result depends on, as one number: a finished cell stays finished until that code changes."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from functools import lru_cache
+from pathlib import Path
+
+PACKAGE = Path(__file__).parent.parent
+
+
+@lru_cache
+def code_version(*modules: str, package: Path = PACKAGE) -> str:
+    """SHA-256 of the code of the named modules (`rlea.matchers.csls`) and of all that they import from the package.
+
+    Comments, docstrings and layout do not count: they change no result. Modules that are found by name only at run
+    time are not seen, so name them too.
+    """
+    trees: dict[str, ast.Module] = {}
+    waiting = list(modules)
+    while waiting:
+        name = waiting.pop()
+        path = _file_of(name, package)
+        if name in trees or path is None:
+            continue
+        trees[name] = ast.parse(path.read_text(encoding="utf-8"))
+        waiting += _imported(trees[name])
+    for name in modules:
+        if name not in trees:
+            raise ValueError(f"there is no module {name}")
+    digest = hashlib.sha256()
+    for name in sorted(trees):
+        digest.update(f"{name}\n{ast.unparse(_bare(trees[name]))}\n".encode())
+    return digest.hexdigest()
+
+
+def _file_of(module: str, package: Path) -> Path | None:
+    """The file of a module of the package; None for others, and for names in modules."""
+    first, *parts = module.split(".")
+    if first != package.name or not parts:  # the package itself only names what is public
+        return None
+    place = package.joinpath(*parts)
+    for path in (place.with_suffix(".py"), place / "__init__.py"):
+        if path.exists():
+            return path
+    return None
+
+
+def _imported(tree: ast.Module) -> list[str]:
+    names: list[str] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return names
+
+
+def _bare(tree: ast.Module) -> ast.Module:
+    """The tree without docstrings."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            first = node.body[0] if node.body else None
+            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+                node.body = node.body[1:] or [ast.Pass()]
+    return tree

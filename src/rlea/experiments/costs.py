@@ -1,0 +1,30 @@
+"""Seconds and peak memory of what is measured, stage by stage."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rlea import memory
+
+MEMORY = (
+    "peak resident memory of the one process, counted anew at each stage where the system allows it; "
+    "graphs, vectors and candidates are part of it"
+)
+
+
+class Costs:
+    """`with costs("deciding"): ...` notes what the block cost under that name."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self.memory_mb: dict[str, float] = {}
+
+    @contextmanager
+    def __call__(self, stage: str) -> Iterator[None]:
+        memory.reset_peak()
+        start = time.perf_counter()
+        yield
+        self.seconds[stage] = time.perf_counter() - start
+        self.memory_mb[stage] = round(memory.peak_mb(), 1)

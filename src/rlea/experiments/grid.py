@@ -1,0 +1,118 @@
+"""A grid of cells, run one after another and kept one by one: a stop loses at most the cell at work."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from rlea.errors import InputError
+from rlea.experiments.store import Record, Store
+from rlea.progress import Progress, silent
+from rlea.record import commit, describe_run
+
+State = Literal["waiting", "at work", "there", "done", "failed"]
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """One measurement.
+
+    `result` has its names (those of the store). `wanted` says what the record must say for the cell to be finished:
+    settings, code, data, vectors, seed; it may have to make vectors first. `run` measures: a dict whose `result` is
+    added to the names. `command` repeats the cell.
+    """
+
+    result: dict[str, Any]
+    wanted: Callable[[Progress], dict[str, Any]]
+    run: Callable[[Progress], dict[str, Any]]
+    command: str
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Cells, and where they are kept."""
+
+    store: Store
+    cells: Sequence[Cell]
+
+
+# What is kept, by the name of the store and the key of the cell: results["deciders"]["sea D_W 1 rlea"].
+Results = dict[str, dict[str, Record]]
+
+
+@dataclass
+class Outcome:
+    """What became of a grid: how many cells were run, were there before, and failed (with the reason)."""
+
+    done: int = 0
+    there: int = 0
+    failed: dict[str, str] = field(default_factory=dict)
+
+
+class Watch:
+    """Told what becomes of each cell; this one says nothing."""
+
+    def start(self, cells: Sequence[Cell]) -> None:
+        """Before the first cell of all grids."""
+
+    def tell(self, number: int, state: State, record: Record | None = None, reason: str = "") -> None:
+        """A cell has changed its state; `record` is that of a finished one."""
+
+
+def run_grids(grids: Sequence[Grid], *, progress: Progress = silent, watch: Watch | None = None) -> Outcome:
+    """Run what is missing, in order. A cell that bad input keeps from running is noted, and the others go on."""
+    watch = watch or Watch()
+    plan = [(grid.store, cell) for grid in grids for cell in grid.cells]
+    keys = [(store.path, store.key(cell.result)) for store, cell in plan]
+    if len(set(keys)) != len(keys):
+        raise ValueError("two cells have the same names")
+    outcome, name = Outcome(), program_commit()
+    watch.start([cell for _, cell in plan])
+    for number, (store, cell) in enumerate(plan):
+        key = store.key(cell.result)
+        watch.tell(number, "at work")
+        try:
+            wanted = cell.wanted(progress)
+            record = store.records().get(key)  # read anew each time: another run may share the folder
+            if is_finished(record, wanted):
+                outcome.there += 1
+                watch.tell(number, "there", record)
+                continue
+            found = cell.run(progress)
+        except InputError as problem:
+            outcome.failed[key] = str(problem)
+            watch.tell(number, "failed", reason=str(problem))
+            continue
+        result = {**cell.result, **found.pop("result")}
+        record = describe_run(result=result, **found, **wanted)
+        # The commit as the run began: a later one is not what is running.
+        record |= {"command": cell.command, "commit": name}
+        store.keep(record)
+        outcome.done += 1
+        watch.tell(number, "done", record)
+    return outcome
+
+
+def results_of(grids: Sequence[Grid]) -> Results:
+    """All that is kept in the stores of the grids."""
+    return {grid.store.path.name: grid.store.records() for grid in grids}
+
+
+def is_finished(record: Record | None, wanted: dict[str, Any]) -> bool:
+    """Whether a record is of the run that would be made today."""
+    return record is not None and all(record.get(key) == value for key, value in wanted.items())
+
+
+def program_commit() -> str:
+    """The commit; what is written to results/ and docs/ is no change of the program."""
+    name = commit()
+    if not name.endswith("+"):
+        return name
+    parts = [":/", ":(top,exclude)results", ":(top,exclude)docs"]
+    command = ["git", "status", "--porcelain", "--untracked-files=no", "--", *parts]
+    folder = Path(__file__).parent
+    changed = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
+    return name if changed else name.removesuffix("+")

@@ -1,0 +1,147 @@
+"""Table 1: every decider over the same vectors, Hits@1, mean and standard deviation over folds."""
+
+from __future__ import annotations
+
+from rlea.experiments import differences
+from rlea.experiments.deciding import DECIDERS, TRAINED, cells_of, store_of
+from rlea.experiments.desk import PAIRS, QUICK, Desk
+from rlea.experiments.figures import Figure, Key, figures_of, markdown_table, share, title
+from rlea.experiments.grid import Grid, Results
+from rlea.experiments.published import DEVIATIONS, TABLE_1, TITLES
+from rlea.report.plots import dots_plot
+
+MODELS = ("mtranse", "jape", "sea", "rsn", "rdgcn")
+OWN_DECIDERS = ("nearest", "csls", "sinkhorn", "hungarian", "seq", "best-first", "paper", "rlea")
+OF_PAPER = {"nearest": "Orig", "seq": "Seq", "paper": "RLEA"}  # columns of Table 1 by our names of them
+
+
+def grids(desk: Desk) -> list[Grid]:
+    """The cells that were asked for."""
+    options = desk.options
+    cells = cells_of(desk, "main", options.models or MODELS, options.deciders or OWN_DECIDERS)
+    return [Grid(store_of(options.output), cells)]
+
+
+def figures(results: Results) -> dict[Key, Figure]:
+    """Hits@1 by model, pair and decider."""
+    return figures_of(results["deciders"].values(), ("model", "pair", "decider"))
+
+
+def has_any(results: Results) -> bool:
+    """Whether there is something to show."""
+    return any(key[2] in OWN_DECIDERS for key in figures(results))
+
+
+def table(results: Results) -> str:
+    """A block of rows a data set: what is measured here, and under it what the paper has."""
+    found = figures(results)
+    pairs = [pair for pair in (*PAIRS, QUICK) if any(key[1] == pair for key in found)]
+    models = [model for model in TRAINED if any(key[0] == model for key in found)]
+    deciders = [name for name in DECIDERS if any(key[2] == name for key in found)]
+    rows = []
+    for pair in pairs:
+        for model in models:
+            own = {name: found[model, pair, name] for name in deciders if (model, pair, name) in found}
+            if not own:
+                continue
+            best = max(figure.mean for figure in own.values())
+            rows.append(
+                [
+                    title(pair),
+                    TITLES[model],
+                    _folds(own),
+                    *(_shown(own.get(name), best, _theirs(model, name, pair), (model, pair)) for name in deciders),
+                ]
+            )
+    head = ["", "model", "folds", *(f"{name} ({OF_PAPER[name]})" if name in OF_PAPER else name for name in deciders)]
+    return markdown_table(head, rows)
+
+
+def _folds(figures: dict[str, Figure]) -> str:
+    numbers = sorted({figure.folds for figure in figures.values()})
+    return str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
+
+
+def _theirs(model: str, decider: str, pair: str) -> float | None:
+    return TABLE_1.get(model, {}).get(decider, {}).get(pair)
+
+
+def _shown(figure: Figure | None, best: float, theirs: float | None, of: tuple[str, str]) -> str:
+    if figure is None:
+        return "-"
+    own = f"**{figure}**" if figure.mean == best else str(figure)
+    if theirs is None:
+        return own
+    mark = " ≠" if is_apart(figure, theirs, *of) else ""
+    return f"{own}<br>paper {share(theirs)}{mark}"
+
+
+def is_apart(figure: Figure, theirs: float, model: str, pair: str) -> bool:
+    """Whether a figure and the paper's differ by more than two standard deviations between folds."""
+    deviation = figure.deviation if figure.deviation is not None else DEVIATIONS[model][pair]
+    return abs(figure.mean - theirs) > 2 * deviation
+
+
+def remarks(results: Results) -> str:
+    """Whether the paper's figures are passed; where ours and the paper's are far apart, by how much, and why."""
+    return "\n\n".join(part for part in (against_paper(results), far_apart(results)) if part)
+
+
+def far_apart(results: Results) -> str:
+    """The figures further than two standard deviations from the paper's."""
+    found = figures(results)
+    rows = []
+    for (model, pair, decider), figure in found.items():
+        theirs = _theirs(model, decider, pair)
+        if theirs is not None and is_apart(figure, theirs, model, pair):
+            reason = differences.reason(model, pair, decider, figure.mean - theirs)
+            rows.append([title(pair), TITLES[model], OF_PAPER[decider], share(theirs), str(figure), reason])
+    if not rows:
+        return ""
+    text = (
+        "Figures that differ from the paper's by more than two standard deviations between folds (≠ above; where one"
+        " fold is measured, the deviation is the one that the benchmark's authors report for the model):\n\n"
+    )
+    return text + markdown_table(["", "model", "column", "paper", "here", "why"], rows)
+
+
+def against_paper(results: Results) -> str:
+    """Whether the agent is above the paper's in every cell of Table 1, and where it is not."""
+    found = figures(results)
+    leads = {}
+    for model, columns in TABLE_1.items():
+        for pair, theirs in columns["paper"].items():
+            if (model, pair, "rlea") in found:
+                leads[model, pair] = found[model, pair, "rlea"].mean - theirs
+    if not leads:
+        return ""
+    below = {key: lead for key, lead in leads.items() if lead <= 0}
+    mean = 100 * sum(leads.values()) / len(leads)
+    (model, pair), least = min(leads.items(), key=lambda item: item[1])
+    text = (
+        f"The agent that remembers (rlea) is above the paper's RLEA in {len(leads) - len(below)} of {len(leads)} cells,"
+        f" by {mean:.1f} points in the mean and {100 * least:.1f} at least ({TITLES[model]}, {title(pair)})."
+    )
+    for (model, pair), lead in below.items():
+        why = differences.reason(model, pair, "rlea", lead)
+        text += f" It is not on {title(pair)} with {TITLES[model]} ({100 * lead:+.1f} points): {why}"
+    return text
+
+
+def pictures(results: Results) -> dict[str, str]:
+    """What the paper has, what its agent reaches here, and what the agent that remembers reaches."""
+    found = figures(results)
+    rows: dict[str, dict[str, float]] = {}
+    for (model, pair, decider), figure in sorted(found.items(), key=_place):
+        if decider in ("nearest", "paper", "rlea"):
+            row = rows.setdefault(f"{title(pair)}, {TITLES[model]}", {})
+            if decider == "nearest" and _theirs(model, "paper", pair) is not None:
+                row["RLEA, published"] = TABLE_1[model]["paper"][pair]
+            name = {"nearest": "nearest", "paper": "RLEA as in the paper", "rlea": "rlea (context)"}[decider]
+            row[name] = figure.mean
+    return {"main": dots_plot(rows, "Hits@1")}
+
+
+def _place(item: tuple[Key, Figure]) -> tuple[int, int, int]:
+    model, pair, decider = item[0]
+    return (*PAIRS, QUICK).index(pair), TRAINED.index(model), DECIDERS.index(decider)

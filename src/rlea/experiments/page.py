@@ -1,0 +1,132 @@
+"""docs/reproduction.md and the report of a reproduction: all that is kept of the experiments, beside the paper."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+from markupsafe import Markup
+
+from rlea.errors import InputError
+from rlea.experiments import EXPERIMENTS
+from rlea.experiments.reproduce import load
+from rlea.report.markdown import render_markdown
+from rlea.report.page import Section as HtmlSection
+from rlea.report.page import render_page
+
+# The stores an experiment reads.
+STORES = {
+    "main": ("deciders",),
+    "candidates": ("candidates",),
+    "ablation": ("ablation",),
+    "bootea": ("deciders", "joint"),
+    "conventional": ("deciders",),
+    "scale": ("scale", "deciders"),
+    "dangling": ("deciders",),
+}
+
+
+@dataclass(frozen=True)
+class Section:
+    """One experiment: its name, what it is (Markdown), its table, what is to be said of it, its pictures (SVG)."""
+
+    name: str
+    title: str
+    intro: str
+    table: str
+    remarks: str
+    pictures: dict[str, str]
+
+
+def is_reproduction(folder: Path) -> bool:
+    """Whether a folder holds what `rlea reproduce` keeps."""
+    return any((folder / f"{store}.json").exists() for stores in STORES.values() for store in stores)
+
+
+def sections(folder: Path) -> list[Section]:
+    """The experiments of which something is kept in a folder."""
+    found = list(_sections(folder))
+    if not found:
+        raise InputError("has no results of experiments", path=folder, remedy="make some: rlea reproduce main --quick")
+    return found
+
+
+def _sections(folder: Path) -> Iterator[Section]:
+    for name, experiment in EXPERIMENTS.items():
+        module = load(name)
+        results = {store: _read(folder / f"{store}.json") for store in STORES[name]}
+        if not module.has_any(results):
+            continue
+        of_paper = "" if experiment.repeats == "nothing" else f" ({experiment.repeats} of the paper)"
+        yield Section(
+            name,
+            f"{name}{of_paper}",
+            _paragraphs(module),
+            module.table(results),
+            module.remarks(results),
+            module.pictures(results),
+        )
+
+
+def _read(path: Path) -> dict[str, dict[str, object]]:
+    if not path.exists():
+        return {}
+    kept: dict[str, dict[str, object]] = json.loads(path.read_text(encoding="utf-8")).get("runs", {})
+    return kept
+
+
+def _paragraphs(module: ModuleType) -> str:
+    """What the module says of itself: it is written for readers of the page, too."""
+    return "\n\n".join(" ".join(part.split()) for part in (module.__doc__ or "").strip().split("\n\n"))
+
+
+HEAD = """# The paper, measured again
+
+Made by `scripts/reproduction_page.py` from `results/`; do not edit it by hand. Every figure has its record there:
+command, commit, seed, fingerprints of the data and of the vectors, machine. Each experiment is one command, and
+`rlea experiments` lists them:
+
+```text
+rlea reproduce main --quick                           # a small synthetic pair: that it works, in a minute or two
+rlea reproduce main --data DIR --folds 1-5 --models sea
+```
+
+DIR has the folders of OpenEA's 15K data sets, version 1. A stop loses the cell at work: the same command goes on from
+there, and what is finished is not run again unless settings, code, data or vectors have changed. Vectors and agents are
+kept in `runs/`; vectors put there by hand (`sea_D_W_1.safetensors`) are used as they are. Test links are read by the
+judge alone; what is chosen is chosen on validation links. Every decider has the same vectors and the same candidates
+among the 10,500 test targets of a pair. Figures are means over folds, with the standard deviation between them where
+there are several.
+"""
+
+
+def html(folder: Path) -> str:
+    """The same as one self-contained HTML page."""
+    parts = []
+    for section in sections(folder):
+        texts = [render_markdown(text) for text in (section.intro, section.table, section.remarks) if text]
+        shown = [picture(svg, section.title) for svg in section.pictures.values()]
+        parts.append(HtmlSection(section.title, Markup("\n").join([texts[0], *shown, *texts[1:]])))
+    return render_page("The paper, measured again", parts)
+
+
+def picture(svg: str, title: str) -> Markup:
+    """A picture that stands alone within a page: as an image, so that its style is its own."""
+    data = base64.b64encode(svg.encode()).decode()
+    shape = '<p class="wide"><img class="picture" alt="{}" src="data:image/svg+xml;base64,{}"></p>'
+    return Markup(shape).format(title, data)
+
+
+def markdown(folder: Path, pictures: str) -> str:
+    """The page; `pictures` is the folder of the pictures, seen from it."""
+    parts = [HEAD]
+    for section in sections(folder):
+        parts.append(f"## {section.title[0].upper()}{section.title[1:]}\n\n{section.intro}\n\n{section.table}\n")
+        if section.remarks:
+            parts.append(section.remarks + "\n")
+        parts += [f"![{section.title}]({pictures}/{stem}.svg)\n" for stem in section.pictures]
+    return "\n".join(parts)

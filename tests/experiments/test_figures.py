@@ -1,0 +1,152 @@
+"""Means, deviations and how they are written; when a figure is far from the paper's."""
+
+import math
+
+import pytest
+
+from rlea.errors import InputError
+from rlea.experiments import bootea, main, scale
+from rlea.experiments.desk import PAIRS, find_folder
+from rlea.experiments.figures import Figure, figures_of, share
+from rlea.experiments.names import parse_folds, parse_names, parse_sizes
+from rlea.experiments.published import DEVIATIONS, TABLE_1, TABLE_2, TABLE_3
+
+
+def record(model, pair, fold, decider, hits, pool="test"):
+    result = {"model": model, "pair": pair, "fold": fold, "decider": decider, "pool": pool, "hits@1": hits}
+    return {"result": result | {"precision": hits, "recall": hits, "f1": hits}}
+
+
+def results(*records):
+    return {"deciders": {str(number): one for number, one in enumerate(records)}}
+
+
+def test_mean_and_deviation_by_hand():
+    figure = Figure.of([0.2, 0.4, 0.6])
+    assert figure.mean == pytest.approx(0.4)
+    assert figure.deviation == pytest.approx(0.2)  # of a sample: over n - 1
+    assert (figure.folds, str(figure)) == (3, ".400 ± .200")
+    assert str(Figure.of([0.3071])) == ".307"
+    assert Figure.of([0.3]).deviation is None
+
+
+def test_folds_are_gathered_and_other_pools_left_out():
+    found = figures_of(
+        [
+            record("sea", "D_W", "1", "rlea", 0.7),
+            record("sea", "D_W", "2", "rlea", 0.8),
+            record("sea", "D_W", "1", "rlea", 0.1, pool="test-25%"),
+            record("sea", "D_Y", "1", "rlea", 0.9),
+        ],
+        ("model", "pair"),
+    )
+    assert {key: (round(one.mean, 6), one.folds) for key, one in found.items()} == {
+        ("sea", "D_W"): (0.75, 2),
+        ("sea", "D_Y"): (0.9, 1),
+    }
+
+
+@pytest.mark.parametrize(("value", "shown"), [(0.3071, ".307"), (1.0, "1.000"), (0.0, ".000"), (-0.25, "-.250")])
+def test_shares_are_written_as_in_the_paper(value, shown):
+    assert share(value) == shown
+
+
+def test_far_apart_is_more_than_two_deviations():
+    theirs = TABLE_1["sea"]["paper"]["D_W"]
+    wide, narrow = Figure(theirs + 0.03, 0.016, 5), Figure(theirs + 0.03, 0.014, 5)
+    assert not main.is_apart(wide, theirs, "sea", "D_W")
+    assert main.is_apart(narrow, theirs, "sea", "D_W")
+    alone = Figure(theirs + 2 * DEVIATIONS["sea"]["D_W"] + 0.001, None, 1)
+    assert main.is_apart(alone, theirs, "sea", "D_W")
+
+
+def test_the_table_stands_beside_the_paper():
+    kept = results(
+        record("sea", "D_W", "1", "nearest", 0.5), record("sea", "D_W", "1", "rlea", 0.7),
+        record("sea", "D_W", "2", "rlea", 0.72),
+    )  # fmt: skip
+    lines = main.table(kept).splitlines()
+    assert lines[0] == "|  | model | folds | nearest (Orig) | rlea |"
+    assert lines[2:] == ["| D-W | SEA | 1 to 2 | .500<br>paper .360 ≠ | **.710 ± .014** |"]
+    told = main.remarks(kept)
+    assert "above the paper's RLEA in 1 of 1 cells, by 29.6 points" in told
+    assert "| D-W | SEA | Orig | .360 | .500 |" in told
+
+
+def test_a_cell_below_the_paper_is_said():
+    told = main.against_paper(results(record("rdgcn", "D_Y", "1", "rlea", 0.9)))
+    assert "in 0 of 1 cells" in told
+    assert "It is not on D-Y with RDGCN (-7.4 points)" in told
+
+
+def test_published_figures_are_whole():
+    for table, models in ((TABLE_1, 5), (TABLE_3, 2)):
+        assert len(table) == models
+        for columns in table.values():
+            assert set(columns) == {"nearest", "seq", "paper"}
+            for by_pair in columns.values():
+                assert tuple(by_pair) == PAIRS
+                assert all(0 < value < 1 for value in by_pair.values())
+    # In the paper RLEA is above the vectors alone everywhere.
+    for columns in (*TABLE_1.values(), *TABLE_3.values()):
+        assert all(columns["paper"][pair] > columns["nearest"][pair] for pair in PAIRS)
+    for rows in TABLE_2.values():
+        for precision, recall, f1 in rows.values():
+            assert f1 == pytest.approx(2 * precision * recall / (precision + recall), abs=0.002)
+
+
+def test_exponents_of_planted_growth():
+    sizes = (1_000, 10_000, 30_000, 100_000)
+    assert scale.exponent({size: 3e-9 * size**2 for size in sizes}) == pytest.approx(2.0)
+    assert scale.exponent({size: 1e-6 * size for size in sizes}) == pytest.approx(1.0)
+    # Fixed costs rule small sizes, which do not count.
+    assert scale.exponent({1_000: 5.0, 10_000: 1.0, 100_000: 10.0}) == pytest.approx(1.0)
+    assert scale.exponent({1_000: 1.0, 10_000: 2.0}) is None
+
+
+def test_the_round_that_validation_links_choose():
+    rounds = [{"round": 0, "valid": 0.7}, {"round": 1, "valid": 0.72}, {"round": 2, "valid": 0.72}]
+    assert bootea.chosen_round(rounds)["round"] == 2
+    assert bootea.chosen_round(rounds[:1])["round"] == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "folds"), [("1", ("1",)), ("1-3", ("1", "2", "3")), ("5,1-2,2", ("5", "1", "2")), (" 2 , 4", ("2", "4"))]
+)
+def test_folds_as_they_are_typed(text, folds):
+    assert parse_folds(text) == folds
+
+
+@pytest.mark.parametrize("text", ["", ",", "a", "3-1", "1-", "-2", "1.5"])
+def test_bad_folds_are_refused(text):
+    with pytest.raises(InputError, match="--folds"):
+        parse_folds(text)
+
+
+def test_names_and_sizes_as_they_are_typed():
+    assert parse_names(" sea, jape ,,sea") == ("sea", "jape")
+    assert parse_sizes("1000,30") == (1000, 30)
+    for text in ("0", "ten", "1e3", "-5"):
+        with pytest.raises(InputError, match="--sizes"):
+            parse_sizes(text)
+
+
+def test_where_data_sets_are_looked_for(tmp_path):
+    (tmp_path / "deeper" / "EN_FR_15K_V1").mkdir(parents=True)
+    (tmp_path / "D_W").mkdir()
+    (tmp_path / "D_Y_100K_V1").mkdir()
+    assert find_folder(tmp_path, "EN_FR") == tmp_path / "deeper" / "EN_FR_15K_V1"
+    assert find_folder(tmp_path, "D_W") == tmp_path / "D_W"
+    assert find_folder(tmp_path, "D_Y_100K") == tmp_path / "D_Y_100K_V1"
+    for data, name, words in (
+        (None, "D_W", "--data"),
+        (tmp_path / "gone", "D_W", "is no folder"),
+        (tmp_path, "EN_DE", "no data set EN_DE_15K_V1"),
+        (tmp_path, "D_Y", "no data set D_Y_15K_V1"),
+    ):
+        with pytest.raises(InputError, match=words):
+            find_folder(data, name)
+
+
+def test_no_figure_is_not_a_number():
+    assert not math.isnan(Figure.of([0.1, 0.1]).deviation)
