@@ -66,8 +66,9 @@ def test_the_table_stands_beside_the_paper():
         record("sea", "D_W", "2", "rlea", 0.72),
     )  # fmt: skip
     lines = main.table(kept).splitlines()
-    assert lines[0] == "|  | model | folds | nearest (Orig) | rlea |"
-    assert lines[2:] == ["| D-W | SEA | 1 to 2 | .500<br>paper .360 ≠ | **.710 ± .014** |"]
+    assert lines[0] == "**D-W**"
+    assert lines[2] == "| model | folds | nearest (Orig) | rlea |"
+    assert lines[4:] == ["| SEA | 1 to 2 | .500<br>paper .360 ≠ | **.710 ± .014** |"]
     told = main.remarks(kept)
     assert "above the paper's RLEA in 1 of 1 cells, by 29.6 points" in told
     assert "| D-W | SEA | Orig | .360 | .500 |" in told

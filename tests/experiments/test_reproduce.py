@@ -69,8 +69,8 @@ def test_main_is_whole(main_run, desk):
 def test_what_is_written_can_be_looked_at(main_run, desk):
     folder = desk / "quick" / "results"
     table = (folder / "main.md").read_text()
-    assert table.count("\n") == 2 + 5
-    assert "| quick | RDGCN | 1 |" in table
+    assert table.count("\n| ") == 1 + 5
+    assert "\n| RDGCN | 1 |" in table
     assert (folder / "main.svg").read_text().startswith("<svg ")
     assert {folder / "main.md", folder / "main.svg", folder / "deciders.csv"} <= set(
         map(type(folder), main_run["written"])
@@ -142,6 +142,7 @@ def test_the_other_experiments(main_run, reproduce, desk, name):
     assert reproduce(name) == first | {"done": 0, "there": CELLS[name]}
     folder = desk / "quick" / "results"
     assert (folder / f"{name}.md").read_text().startswith("| ")
+    assert (folder / f"{name}.md").read_text().count("\n") > 2
     assert (folder / f"{name}.svg").read_text().startswith("<svg ")
 
 

@@ -11,7 +11,8 @@ def test_blocks():
     assert "<p>First line, <strong>bold</strong> and <code>code</code>.</p>" in html
     assert "<ul><li>one</li><li>two</li></ul>" in html
     assert "x<br>y" in html
-    assert '<td class="num">.5</td>' in html
+    assert '<td class="num"><span class="short">.5</span></td>' in html
+    assert '<span class="long">' in render_markdown(f"| a |\n|---|\n| {'word ' * 20} |")
 
 
 @given(st.text(alphabet="<>&\"'|*`- \nab.1"))

@@ -6,7 +6,7 @@ from rlea.experiments.published import DEVIATIONS
 
 UNKNOWN = "Not known."
 OTHER_NAMES = (
-    "RDGCN starts from names: the published one from vectors of translated words, this one from character n-grams, "
+    "RDGCN starts from names: the published one from vectors of words, this one from character n-grams, "
     "which serve these pairs better."
 )
 GREEDY = (

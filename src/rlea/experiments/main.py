@@ -13,6 +13,7 @@ from rlea.report.plots import dots_plot
 MODELS = ("mtranse", "jape", "sea", "rsn", "rdgcn")
 OWN_DECIDERS = ("nearest", "csls", "sinkhorn", "hungarian", "seq", "best-first", "paper", "rlea")
 OF_PAPER = {"nearest": "Orig", "seq": "Seq", "paper": "RLEA"}  # columns of Table 1 by our names of them
+SHOWN = (*OF_PAPER, "rlea", *(name for name in reversed(DECIDERS) if name not in OF_PAPER and name != "rlea"))
 
 
 def grids(desk: Desk) -> list[Grid]:
@@ -33,28 +34,22 @@ def has_any(results: Results) -> bool:
 
 
 def table(results: Results) -> str:
-    """A block of rows a data set: what is measured here, and under it what the paper has."""
+    """A table a data set: what is measured here, and under it what the paper has."""
     found = figures(results)
-    pairs = [pair for pair in (*PAIRS, QUICK) if any(key[1] == pair for key in found)]
-    models = [model for model in TRAINED if any(key[0] == model for key in found)]
-    deciders = [name for name in DECIDERS if any(key[2] == name for key in found)]
-    rows = []
-    for pair in pairs:
-        for model in models:
+    deciders = [name for name in SHOWN if any(key[2] == name for key in found)]
+    head = ["model", "folds", *(f"{name} ({OF_PAPER[name]})" if name in OF_PAPER else name for name in deciders)]
+    tables = []
+    for pair in (*PAIRS, QUICK):
+        rows = []
+        for model in TRAINED:
             own = {name: found[model, pair, name] for name in deciders if (model, pair, name) in found}
-            if not own:
-                continue
-            best = max(figure.mean for figure in own.values())
-            rows.append(
-                [
-                    title(pair),
-                    TITLES[model],
-                    _folds(own),
-                    *(_shown(own.get(name), best, _theirs(model, name, pair), (model, pair)) for name in deciders),
-                ]
-            )
-    head = ["", "model", "folds", *(f"{name} ({OF_PAPER[name]})" if name in OF_PAPER else name for name in deciders)]
-    return markdown_table(head, rows)
+            if own:
+                best = max(figure.mean for figure in own.values())
+                cells = [_shown(own.get(name), best, _theirs(model, name, pair), (model, pair)) for name in deciders]
+                rows.append([TITLES[model], _folds(own), *cells])
+        if rows:
+            tables.append(f"**{title(pair)}**\n\n{markdown_table(head, rows)}")
+    return "\n\n".join(tables)
 
 
 def _folds(figures: dict[str, Figure]) -> str:

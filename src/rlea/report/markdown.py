@@ -8,6 +8,7 @@ from markupsafe import Markup, escape
 
 from rlea.report.page import table
 
+SHORT = 40  # letters of a cell that is not broken
 _CODE = re.compile(r"`([^`]+)`")
 _BOLD = re.compile(r"\*\*([^*]+)\*\*")
 
@@ -20,9 +21,9 @@ def render_markdown(text: str) -> Markup:
 def _block(block: str) -> Markup:
     lines = block.splitlines()
     if len(lines) > 1 and lines[0].startswith("|") and set(lines[1]) <= set("|-"):
-        head, _, *rows = ([_inline(cell) for cell in _cells(line)] for line in lines)
+        head, _, *rows = (_cells(line) for line in lines)
         numbers = [place for place in range(len(head)) if all(_is_number(row[place]) for row in rows)]
-        return Markup('<div class="wide">{}</div>').format(table(head, rows, numbers))
+        return table([_inline(cell) for cell in head], [[_cell(cell) for cell in row] for row in rows], numbers)
     if all(line.startswith("- ") for line in lines):
         return Markup("<ul>{}</ul>").format(
             Markup("").join(Markup("<li>{}</li>").format(_inline(line[2:])) for line in lines)
@@ -35,9 +36,15 @@ def _cells(line: str) -> list[str]:
 
 
 def _is_number(cell: str) -> bool:
-    return re.match(r"(<strong>)?[-+]?[\d.]", cell) is not None or cell in ("-", "")
+    return re.match(r"(\*\*)?[-+]?[\d.]", cell) is not None or cell in ("-", "")
 
 
 def _inline(text: str) -> Markup:
     safe = str(escape(text)).replace("&lt;br&gt;", "<br>")
     return Markup(_BOLD.sub(r"<strong>\1</strong>", _CODE.sub(r"<code>\1</code>", safe)))
+
+
+def _cell(text: str) -> Markup:
+    """Short ones stay on their line, so that a narrow page does not break names and figures; long ones have room."""
+    shape = '<span class="short">{}</span>' if len(text) <= SHORT else '<span class="long">{}</span>'
+    return Markup(shape).format(_inline(text)) if text else Markup("")

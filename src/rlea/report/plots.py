@@ -145,17 +145,19 @@ def dots_plot(rows: Mapping[str, Mapping[str, float]], x_label: str, least: floa
     rows = {title: {k: v for k, v in values.items() if np.isfinite(v)} for title, values in rows.items()}
     names = list(dict.fromkeys(name for values in rows.values() for name in values))
     axis = Axis.around([value for values in rows.values() for value in values.values() if value >= least])
-    margin, step, width = 330, 22, 720
+    step, width = 22, 720
+    margin = round(min(330, 30 + 6.6 * max((len(title) for title in rows), default=0)))
     height = step * len(rows) + 60
 
     def x_of(value: float) -> float:
         return round(margin + axis.share(value) * (width - margin - 20), 1)
 
     parts = []
+    left = width - 20 - sum(30 + 6.2 * len(name) for name in names)
     for number, name in enumerate(names):
-        left = margin + 90 * number
-        parts.append(f'<circle cx="{left}" cy="10" r="5" fill="{LINES[number % len(LINES)][0]}"/>')
-        parts.append(f'<text x="{left + 9}" y="14">{escape(name)}</text>')
+        parts.append(f'<circle cx="{left:.0f}" cy="10" r="5" fill="{LINES[number % len(LINES)][0]}"/>')
+        parts.append(f'<text x="{left + 9:.0f}" y="14">{escape(name)}</text>')
+        left += 30 + 6.2 * len(name)  # about the width of a letter of this size
     for tick in axis.ticks:
         x = x_of(tick)
         parts.append(f'<line class="grid" x1="{x}" y1="22" x2="{x}" y2="{height - 34}"/>')
