@@ -85,7 +85,7 @@ class Desk:
 
     def _read(self, name: str, fold: str) -> GraphPair:
         if name == QUICK:
-            settings = SyntheticSettings(num_entities=300, seeds=0.3, seed=SEED)
+            settings = SyntheticSettings(num_entities=200, seeds=0.3, seed=SEED)
             return replace(generate(settings), name=QUICK, fold=fold)
         return read_pair(find_folder(self.options.data, name), fold)
 

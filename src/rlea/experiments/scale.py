@@ -150,7 +150,7 @@ STAGES: dict[str, Stage] = {
     "deciding: hungarian": _matcher("hungarian", 300_000),
     "deciding: best-first": _matcher("best-first", math.inf),
     "deciding: rlea": Stage(
-        lambda world, progress: world.agent.match(world.task), _with_agent, math.inf, "rlea.agent.context"
+        lambda world, progress: world.agent.match(world.task), _with_agent, 300_000, "rlea.agent.context"
     ),
 }
 
