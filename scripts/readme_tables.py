@@ -77,11 +77,11 @@ def results_table() -> str:
         lines.append(line.replace("| 5 |", "| - |"))
     lines += [
         "",
-        "`rlea reproduce main` makes these figures: the same vectors and candidates for all deciders; what is chosen is"
-        " chosen on validation links, and test links are read by the judge alone. Means over folds; published rows from"
-        " `results/published.csv`. Every table and figure of the paper beside what is measured here, with the reasons"
-        " where the two differ: [docs/reproduction.md](docs/reproduction.md). On D-Y all names are the same on both"
-        " sides; on D-W five of six target entities have nothing but a number.",
+        "Made by `rlea reproduce` (`main`, `bootea`) and `rlea bench`: the same vectors and candidates for all deciders"
+        " of a model, none of which sees a test link. Means over folds; published rows from `results/published.csv`."
+        " Every table and figure of the paper beside what is measured here, with the reasons where the two differ:"
+        " [docs/reproduction.md](docs/reproduction.md). On D-Y all names are the same on both sides; on D-W five of six"
+        " target entities have nothing but a number.",
     ]
     return "\n".join(lines)
 

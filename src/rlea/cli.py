@@ -298,14 +298,19 @@ def reproduce(
     experiment: Annotated[str, typer.Argument(help="One of those that [cyan]rlea experiments[/cyan] lists.")],
     data: Annotated[Path | None, typer.Option(help="Folder of the data sets (EN_FR_15K_V1 and so on).")] = None,
     folds: Annotated[str, typer.Option(help="Such as 1, or 1-5, or 1,3.")] = "1",
-    pairs: Annotated[str, typer.Option(help="Data sets with commas (EN_FR,D_W); all four if not given.")] = "",
+    pairs: Annotated[
+        str, typer.Option(help="Data sets with commas (EN_FR,D_W), in place of the experiment's own.")
+    ] = "",
     models: Annotated[str, typer.Option(help="Embeddings with commas, in place of the experiment's own.")] = "",
     deciders: Annotated[str, typer.Option(help="Deciders with commas, in place of the experiment's own.")] = "",
     sizes: Annotated[str, typer.Option(help="Entities a side with commas, for the experiment scale.")] = "",
     work: Annotated[
         Path, typer.Option(help="Folder for vectors and agents; vectors found there are used, others trained.")
     ] = Path("runs"),
-    output: Annotated[Path | None, typer.Option(help="Folder for tables, pictures and records.")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(help="Folder for tables, pictures and records: results, or runs/quick/results with --quick."),
+    ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="A small synthetic pair: that it works, not how well.")
     ] = False,
@@ -322,8 +327,8 @@ def reproduce(
       rlea reproduce main --data data --folds 1-5 --models sea
     """
     from rlea.experiments.desk import Options
-    from rlea.experiments.names import parse_folds, parse_names, parse_sizes
     from rlea.experiments.reproduce import reproduce as run
+    from rlea.experiments.typed_lists import parse_folds, parse_names, parse_sizes
     from rlea.grid_view import grid_view
 
     options = Options(
@@ -344,9 +349,13 @@ def reproduce(
         counts = {"done": outcome.done, "there": outcome.there, "failed": outcome.failed}
         print_json({**counts, "written": [str(path) for path in written]})
     else:
-        out.print(markdown_view(table))
+        if table:
+            out.print(markdown_view(table))
+        for key, reason in outcome.failed.items():
+            err.print(f"[red]{escape(key)}:[/red] {escape(reason)}", soft_wrap=True, highlight=False)
         out.print(f"{outcome.done} cells run, {outcome.there} there before, {len(outcome.failed)} failed.")
-        out.print("Written: " + ", ".join(escape(str(path)) for path in written))
+        if written:
+            out.print("Written: " + ", ".join(escape(str(path)) for path in written))
     if outcome.failed:
         raise typer.Exit(2)
 

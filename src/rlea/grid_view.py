@@ -72,7 +72,8 @@ class Bars(Watch):
         self._report(stage, done, total, note)
 
     def start(self, cells: Sequence[Cell]) -> None:
-        self.cells, self.states = cells, ["waiting"] * len(cells)
+        self.states = ["waiting"] * len(cells)  # first: the view may be drawn in between
+        self.cells = cells
 
     def tell(self, number: int, state: State, record: Record | None = None, reason: str = "") -> None:
         self.states[number] = state
@@ -83,14 +84,15 @@ class Bars(Watch):
 
     def view(self) -> Group:
         """The table, the last cells, and the bars of the one at work."""
-        places = [place_of(cell) for cell in self.cells]
+        cells, states = self.cells, self.states[: len(self.cells)]
+        places = [place_of(cell) for cell in cells]
         rows, columns = dict.fromkeys(row for row, _ in places), dict.fromkeys(column for _, column in places)
         all_, finished, failed = Counter(places), Counter[Any](), Counter[Any]()
-        for place, state in zip(places, self.states, strict=True):
+        for place, state in zip(places, states, strict=True):
             finished[place] += state in FINISHED
             failed[place] += state == "failed"
-        count = sum(state in FINISHED for state in self.states)
-        table = Table("", *map(escape, columns), title=f"{count} of {len(self.cells)} cells", title_justify="left")
+        count = sum(state in FINISHED for state in states)
+        table = Table("", *map(escape, columns), title=f"{count} of {len(cells)} cells", title_justify="left")
         for row in rows:
             shown = []
             for column in columns:
@@ -98,7 +100,7 @@ class Bars(Watch):
                 colour = "red" if failed[place] else "green" if finished[place] == all_[place] else "yellow"
                 shown.append(f"[{colour}]{finished[place]}/{all_[place]}[/{colour}]" if all_[place] else "")
             table.add_row(escape(row), *shown)
-        at_work = [name_of(cell) for cell, state in zip(self.cells, self.states, strict=True) if state == "at work"]
+        at_work = [name_of(cell) for cell, state in zip(cells, states, strict=True) if state == "at work"]
         lines = [*(f"[dim]{escape(line)}[/dim]" for line in self.last), *map(escape, at_work)]
         return Group(table, *lines, self.progress)
 

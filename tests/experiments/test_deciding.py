@@ -28,7 +28,7 @@ def options(tmp_path):
 
 
 def run(options, models, deciders, **more):
-    cells = cells_of(Desk(options), "main", models, deciders, **more)
+    cells = cells_of(Desk(options), "main", models, deciders, pairs=["quick"], **more)
     return run_grids([Grid(store_of(options.output), cells)])
 
 

@@ -8,8 +8,8 @@ from rlea.errors import InputError
 from rlea.experiments import bootea, main, scale
 from rlea.experiments.desk import PAIRS, find_folder
 from rlea.experiments.figures import Figure, figures_of, share
-from rlea.experiments.names import parse_folds, parse_names, parse_sizes
 from rlea.experiments.published import DEVIATIONS, TABLE_1, TABLE_2, TABLE_3
+from rlea.experiments.typed_lists import parse_folds, parse_names, parse_sizes
 
 
 def record(model, pair, fold, decider, hits, pool="test"):
@@ -68,15 +68,15 @@ def test_the_table_stands_beside_the_paper():
     lines = main.table(kept).splitlines()
     assert lines[0] == "**D-W**"
     assert lines[2] == "| model | folds | nearest (Orig) | rlea |"
-    assert lines[4:] == ["| SEA | 1 to 2 | .500<br>paper .360 ≠ | **.710 ± .014** |"]
+    assert lines[4:] == ["| SEA | 2 | .500 (1)<br>paper .360 ≠ | **.710 ± .014** |"]
     told = main.remarks(kept)
-    assert "above the paper's RLEA in 1 of 1 cells, by 29.6 points" in told
+    assert "above the paper's RLEA in 1 of 1 cells of Table 1, by 29.6 points" in told
     assert "| D-W | SEA | Orig | .360 | .500 |" in told
 
 
 def test_a_cell_below_the_paper_is_said():
     told = main.against_paper(results(record("rdgcn", "D_Y", "1", "rlea", 0.9)))
-    assert "in 0 of 1 cells" in told
+    assert "in 0 of 1 cells of Table 1" in told
     assert "It is not on D-Y with RDGCN (-7.4 points)" in told
 
 
@@ -126,8 +126,8 @@ def test_bad_folds_are_refused(text):
 
 def test_names_and_sizes_as_they_are_typed():
     assert parse_names(" sea, jape ,,sea") == ("sea", "jape")
-    assert parse_sizes("1000,30") == (1000, 30)
-    for text in ("0", "ten", "1e3", "-5"):
+    assert parse_sizes("1000,300") == (1000, 300)
+    for text in ("0", "ten", "1e3", "-5", "99"):
         with pytest.raises(InputError, match="--sizes"):
             parse_sizes(text)
 
@@ -151,3 +151,43 @@ def test_where_data_sets_are_looked_for(tmp_path):
 
 def test_no_figure_is_not_a_number():
     assert not math.isnan(Figure.of([0.1, 0.1]).deviation)
+
+
+def test_larger_data_sets_do_not_disturb_table_1():
+    kept = results(record("sea", "D_W", "1", "rlea", 0.7), record("sea", "D_W_100K", "1", "rlea", 0.5))
+    assert "100K" not in main.table(kept)
+    assert main.pictures(kept)["main"].count("<circle") == 2  # one dot and its mark
+
+
+def test_few_folds_tell_no_deviation():
+    theirs = TABLE_1["sea"]["paper"]["D_W"]
+    assert not main.is_apart(Figure(theirs + 0.01, 0.0, 2), theirs, "sea", "D_W")
+    assert main.is_apart(Figure(theirs + 0.01, 0.001, 3), theirs, "sea", "D_W")
+
+
+def test_models_and_folds_are_not_mixed():
+    from rlea.experiments import ablation, candidates, dangling
+
+    def one(model, fold, hits):
+        return {"result": {**record(model, "D_W", fold, "paper", hits)["result"], "candidates": 5, "seconds": hits}}
+
+    kept = {"candidates": dict(enumerate([one("rdgcn", "1", 0.9), one("sea", "1", 0.3), one("sea", "2", 0.5)]))}
+    lines = candidates.table(kept).splitlines()[2:]
+    assert lines[0] == "| D-W | SEA | paper | 2 | Hits@1 | .400 |"
+    assert lines[2] == "| D-W | RDGCN | paper | 1 | Hits@1 | .900 |"
+    more = {"preset": "paper", "matched": 3, "aligned": 1, "length": 2, "reward": 3.0}
+    rows = [
+        {"result": record(model, "D_W", "1", "", hits)["result"] | more | {"history": [{"episode": 1} | more]}}
+        for model, hits in (("sea", 0.25), ("rsn", 0.75))
+    ]
+    kept = {"ablation": dict(enumerate(rows))}
+    assert "| D-W | SEA | full | 1 | .250 |" in ablation.table(kept)
+    assert "| D-W | RSN | full | 1 | .750 |" in ablation.table(kept)
+    assert ablation.pictures(kept)["ablation"].count("<polyline") == 6
+    pool = "test-25%"
+    kept = {
+        "deciders": dict(
+            enumerate(record("sea", "D_W", fold, "hungarian", hits, pool) for fold, hits in (("1", 0.2), ("2", 0.4)))
+        )
+    }
+    assert "| D-W | SEA | hungarian | 2 | .300 | .300 | .300 | .300 | - |" in dangling.table(kept)

@@ -143,12 +143,6 @@ def test_writers_at_the_same_time_lose_nothing(tmp_path):
     assert not list(tmp_path.glob(".rlea-*"))
 
 
-def test_a_file_of_something_else_is_named(tmp_path):
-    (tmp_path / "cells.json").write_text("[1, 2")
-    with pytest.raises(InputError, match=r"cells\.json.*not a file of recorded cells.*--output"):
-        store_at(tmp_path).records()
-
-
 @given(st.dictionaries(st.text(), st.integers(), max_size=4), st.dictionaries(st.text(), st.integers(), max_size=4))
 def test_finished_means_that_all_that_is_wanted_is_said(record, wanted):
     assert is_finished(record, wanted) == (set(wanted.items()) <= set(record.items()))
@@ -201,3 +195,34 @@ def test_killed_in_mid_grid_and_started_again(tmp_path):
     assert [row["name"] for row in rows] == names
     assert all(row["hits@1"] == "0.5000" and row["seed"] == "0" for row in rows)
     assert list(json.loads((tmp_path / "cells.json").read_text())["runs"]) == names
+
+
+def test_a_program_that_is_changed_while_it_runs_keeps_nothing(tmp_path, monkeypatch):
+    from rlea.experiments import grid
+
+    states = iter([{"a": 1}, {"a": 1}, {"a": 2}])
+    monkeypatch.setattr(grid, "sources", lambda: next(states))
+    with pytest.raises(InputError, match="changed while it ran"):
+        run(tmp_path, "ab", [])
+    assert list(store_at(tmp_path).records()) == ["a"]
+
+
+def test_lines_lost_to_a_kill_are_written_again(tmp_path):
+    run(tmp_path, "ab", [])
+    store = store_at(tmp_path)
+    whole = store.lines.read_text()
+    store.lines.write_text(whole[:-20])
+    store.mend()
+    assert store.lines.read_text() == whole
+    before = store.lines.stat().st_mtime_ns
+    store.mend()
+    assert store.lines.stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize(
+    "text", ["[1, 2", "{}", '{"runs": []}', '{"runs": {"x": 1}}', '{"runs": {"x": {"result": {}}}}']
+)
+def test_files_of_something_else_are_named(tmp_path, text):
+    (tmp_path / "cells.json").write_text(text)
+    with pytest.raises(InputError, match=r"cells\.json.*not a file of recorded cells"):
+        store_at(tmp_path).records()

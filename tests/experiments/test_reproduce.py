@@ -202,10 +202,20 @@ def test_experiments_are_listed(run_cli):
         (["main", "--quick", "--models", "see"], "did you mean sea"),
         (["main", "--quick", "--deciders", "nearst"], "did you mean nearest"),
         (["main", "--quick", "--folds", "x"], "--folds"),
+        (["main", "--quick", "--folds", "1-2"], "--folds means nothing with --quick"),
+        (["main", "--quick", "--pairs", "D_W"], "--pairs means nothing with --quick"),
+        (["main", "--quick", "--data", "."], "--data means nothing with --quick"),
+        (["main", "--quick", "--sizes", "1000"], "--sizes means nothing here"),
+        (["conventional", "--quick", "--models", "sea"], "unknown model 'sea' in this experiment"),
+        (["conventional", "--quick", "--deciders", "seq"], "unknown decider 'seq' in this experiment"),
+        (["dangling", "--data", "gone"], "is no folder"),
+        (["scale", "--data", "gone"], "is no folder"),
+        (["scale", "--folds", "2"], "100K"),
+        (["scale", "--sizes", "1"], "--sizes has '1'"),
         (["main", "--quick", "--device", "gpu"], "unknown device"),
         (["main", "--data", ".", "--pairs", "EN_RF"], "did you mean EN_FR"),
         (["ablation", "--quick", "--deciders", "paper"], "--deciders means nothing here"),
-        (["candidates", "--quick", "--deciders", "csls"], "paper and rlea"),
+        (["candidates", "--quick", "--deciders", "csls"], "unknown decider 'csls' in this experiment"),
         (["scale", "--quick", "--models", "sea"], "100K"),
         (["scale", "--quick", "--sizes", "many"], "--sizes"),
         (["bootea", "--quick", "--models", "bootea", "--deciders", "joint"], "not trained jointly"),
@@ -249,6 +259,7 @@ def test_no_decider_is_given_a_test_link(desk, main_run, monkeypatch):
 
     from rlea.experiments.deciding import Case
     from rlea.experiments.desk import Desk, Options
+    from rlea.experiments.inputs import Inputs
     from rlea.graph import Links
     from rlea.matching import Task
     from rlea.progress import silent
@@ -262,6 +273,8 @@ def test_no_decider_is_given_a_test_link(desk, main_run, monkeypatch):
             at._pair = (("quick", "1"), replace(pair, test=Links.of(pair.test.source_ids, mixed)))
         found, _ = at.candidates("sea", "quick", "1", 10, (), silent)
         task = Task(pair.source, pair.target, pair.train, found, 0)
-        links = [Case(at, "sea", "quick", "1", name).decide(task, silent).matching for name in ("paper", "rlea")]
+        links = [
+            Case(Inputs(at, "sea", "quick", "1"), name).decide(task, silent).matching for name in ("paper", "rlea")
+        ]
         decided.append([set(zip(one.source_ids.tolist(), one.target_ids.tolist(), strict=True)) for one in links])
     assert decided[0] == decided[1]

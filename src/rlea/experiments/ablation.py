@@ -6,17 +6,20 @@ in an environment that shuffles its pairs.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
+import numba
+
 from rlea.agent.agent import Agent
-from rlea.agent.presets import PRESETS, AgentSettings
 from rlea.errors import InputError
 from rlea.experiments.costs import Costs
-from rlea.experiments.deciding import TRAINED, check_known, code_of
-from rlea.experiments.desk import FOLDS, PAIRS, QUICK, SEED, Desk, plain
-from rlea.experiments.figures import markdown_table, share, title
+from rlea.experiments.deciding import TRAINED, code_of, paper_settings
+from rlea.experiments.desk import FOLDS, PAIRS, SEED, Desk, plain
+from rlea.experiments.figures import figures_of, markdown_table, title
 from rlea.experiments.grid import Cell, Grid, Results
+from rlea.experiments.inputs import Inputs, all_inputs, check_known
+from rlea.experiments.published import TITLES
 from rlea.experiments.store import Store
 from rlea.matching import Task
 from rlea.metrics import link_metrics
@@ -43,10 +46,8 @@ def grids(desk: Desk) -> list[Grid]:
     order = {"pair": PAIRS, "model": TRAINED, "fold": FOLDS, "preset": tuple(VARIANTS)}
     store = Store(options.output / "ablation", COLUMNS, ("model", "pair", "fold", "preset"), order)
     cells = [
-        Case(desk, model, pair, fold, preset).cell()
-        for fold in options.folds
-        for pair in options.pairs_or(PAIRS)
-        for model in models
+        Case(inputs, preset).cell()
+        for inputs in all_inputs(desk, models, options.pairs_or(PAIRS))
         for preset in VARIANTS
     ]
     return [Grid(store, cells)]
@@ -56,44 +57,32 @@ def grids(desk: Desk) -> list[Grid]:
 class Case:
     """One variant of the agent, trained over one model's vectors."""
 
-    desk: Desk
-    model: str
-    pair_name: str
-    fold: str
+    inputs: Inputs
     preset: str
 
     def cell(self) -> Cell:
-        names = {"model": self.model, "pair": self.pair_name, "fold": self.fold, "preset": self.preset}
-        chosen = "" if self.desk.options.quick else f" --pairs {self.pair_name} --folds {self.fold}"
-        command = f"rlea reproduce ablation {self.desk.options.command}{chosen} --models {self.model}"
-        return Cell(names, self.wanted, self.run, command)
-
-    @property
-    def settings(self) -> AgentSettings:
-        settings, episodes = PRESETS[self.preset], self.desk.options.episodes
-        return settings if episodes is None else replace(settings, train=replace(settings.train, episodes=episodes))
+        """What the grid runs."""
+        return Cell(
+            {**self.inputs.names, "preset": self.preset}, self.wanted, self.run, self.inputs.command("ablation")
+        )
 
     def wanted(self, progress: Progress) -> dict[str, Any]:
-        return {
-            "settings": {"preset": self.preset, "agent": plain(asdict(self.settings))},
-            "code": code_of("paper"),
-            "fingerprint": self.desk.pair(self.pair_name, self.fold).fingerprint,
-            "vectors": self.desk.vectors_digest(self.model, self.pair_name, self.fold, progress),
-            "seed": SEED,
-        }
+        """What a record of this cell says if it was made by this code, with these settings, from these inputs."""
+        agent = plain(asdict(paper_settings(self.inputs.desk.options, self.preset)))
+        return self.inputs.wanted({"preset": self.preset, "agent": agent}, code_of("paper"), progress)
 
     def run(self, progress: Progress) -> dict[str, Any]:
-        settings, pair = self.settings, self.desk.pair(self.pair_name, self.fold)
-        found, _ = self.desk.candidates(self.model, self.pair_name, self.fold, settings.candidates, (), progress)
-        agent, costs = Agent(settings, seed=SEED), Costs()
+        """Train, and keep the curves."""
+        options, pair = self.inputs.desk.options, self.inputs.pair
+        settings = paper_settings(options, self.preset)
+        found, _ = self.inputs.candidates(settings.candidates, progress)
+        agent, costs = Agent(settings, seed=SEED, device=options.agent_device), Costs()
         with costs("training"):
             agent.fit(pair, found.embeddings, progress=progress)
         matching = agent.match(Task(pair.source, pair.target, pair.train, found, SEED))
         episodes = settings.train.episodes
         every = max(episodes // POINTS, 1)
         history = [row for row in agent.history if (row["episode"] - 1) % every == 0 or "valid_aligned" in row]
-        import numba
-
         result = {
             **link_metrics(matching, pair.test).as_dict(),
             "episodes": episodes,
@@ -112,14 +101,28 @@ def has_any(results: Results) -> bool:
     return bool(results["ablation"])
 
 
+def shows(result: dict[str, Any]) -> bool:
+    """Whether a cell is among those that the table shows."""
+    return True
+
+
 def table(results: Results) -> str:
     """How each variant ended."""
-    rows = []
-    for record in results["ablation"].values():
-        one = record["result"]
-        ends = [f"{one[key]:,.0f}" for key in CURVES]
-        rows.append([title(one["pair"]), VARIANTS[one["preset"]], share(one["hits@1"]), f"{one['matched']:,}", *ends])
-    head = ["", "agent", "Hits@1", "links", *(f"{name}, last episode" for name in CURVES.values())]
+    names = ("pair", "model", "preset")
+    hits = figures_of(results["ablation"].values(), names)
+    ends = [figures_of(results["ablation"].values(), names, key) for key in ("matched", *CURVES)]
+    rows = [
+        [
+            title(pair),
+            TITLES[model],
+            VARIANTS[preset],
+            str(hits[pair, model, preset].folds),
+            str(hits[pair, model, preset]),
+            *(f"{figures[pair, model, preset].mean:,.0f}" for figures in ends),
+        ]
+        for pair, model, preset in hits
+    ]
+    head = ["", "model", "agent", "folds", "Hits@1", "links", *(f"{name}, last episode" for name in CURVES.values())]
     return markdown_table(head, rows)
 
 
@@ -132,16 +135,15 @@ def remarks(results: Results) -> str:
 
 
 def pictures(results: Results) -> dict[str, str]:
-    """One row of three plots a pair, as in Figure 7."""
+    """One row of three plots for a model, pair and fold, as in Figure 7."""
     plots = []
     kept = [record["result"] for record in results["ablation"].values()]
-    for pair in (*PAIRS, QUICK):
+    groups = dict.fromkeys((one["model"], one["pair"], one["fold"]) for one in kept)
+    several = len({(model, fold) for model, _, fold in groups}) > 1
+    for model, pair, fold in groups:
+        own = [one for one in kept if (one["model"], one["pair"], one["fold"]) == (model, pair, fold)]
+        more = f", {TITLES[model]}, fold {fold}" if several else ""
         for key, label in CURVES.items():
-            lines = {
-                VARIANTS[one["preset"]]: [(row["episode"], row[key]) for row in one["history"]]
-                for one in kept
-                if one["pair"] == pair
-            }
-            if lines:
-                plots.append(lines_plot(lines, f"episode, {title(pair)}", label))
+            lines = {VARIANTS[one["preset"]]: [(row["episode"], row[key]) for row in one["history"]] for one in own}
+            plots.append(lines_plot(lines, f"episode, {title(pair)}{more}", label))
     return {"ablation": stack_plots(plots, columns=len(CURVES))}

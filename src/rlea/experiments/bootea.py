@@ -20,6 +20,7 @@ from rlea.experiments.deciding import cells_of, store_of
 from rlea.experiments.desk import FOLDS, PAIRS, QUICK, SEED, Desk, plain
 from rlea.experiments.figures import Figure, Key, figures_of, markdown_table, title
 from rlea.experiments.grid import Cell, Grid, Results
+from rlea.experiments.inputs import Inputs, all_inputs, check_known
 from rlea.experiments.published import TITLES
 from rlea.experiments.store import Store
 from rlea.graph import GraphPair, choose_pool
@@ -45,15 +46,13 @@ def grids(desk: Desk) -> list[Grid]:
     options = desk.options
     models, deciders = options.models or MODELS, options.deciders or (*DECIDERS, JOINT)
     plain_deciders = [name for name in deciders if name != JOINT]
-    found = [Grid(store_of(options.output), cells_of(desk, "bootea", models, plain_deciders))]
+    check_known(models, MODELS, "model")
+    check_known(deciders, (*DECIDERS, JOINT), "decider")
+    pairs = options.pairs_or(PAIRS)
+    found = [Grid(store_of(options.output), cells_of(desk, "bootea", models, plain_deciders, pairs=pairs))]
     if JOINT in deciders:
-        cells = [
-            Case(desk, model, pair, fold).cell()
-            for fold in options.folds
-            for pair in options.pairs_or(PAIRS)
-            for model in models
-            if model != "bootea"  # it has rounds of its own
-        ]
+        alone = [model for model in models if model != "bootea"]  # it has rounds of its own
+        cells = [Case(inputs).cell() for inputs in all_inputs(desk, alone, pairs)]
         found.append(Grid(joint_store(options.output), cells))
     if not any(grid.cells for grid in found):
         raise InputError("bootea has its own rounds and is not trained jointly", remedy="use --models aligne")
@@ -69,50 +68,40 @@ def joint_store(output: Path) -> Store:
 class Case:
     """A model and the agent trained in turn."""
 
-    desk: Desk
-    model: str
-    pair_name: str
-    fold: str
+    inputs: Inputs
 
     def cell(self) -> Cell:
-        names = {"model": self.model, "pair": self.pair_name, "fold": self.fold}
-        chosen = "" if self.desk.options.quick else f" --pairs {self.pair_name} --folds {self.fold}"
-        command = f"rlea reproduce bootea {self.desk.options.command}{chosen} --models {self.model} --deciders {JOINT}"
-        return Cell(names, self.wanted, self.run, command)
+        """What the grid runs."""
+        command = self.inputs.command("bootea", f" --deciders {JOINT}")
+        return Cell(self.inputs.names, self.wanted, self.run, command)
 
     def wanted(self, progress: Progress) -> dict[str, Any]:
+        """What a record of this cell says if it was made by this code, with these settings, from these inputs."""
+        model = self.inputs.model
         agent = plain(asdict(ContextAgent().settings))
-        return {
-            "settings": {
-                "rounds": ROUNDS,
-                "pool": "test",
-                "epochs": self.desk.options.epochs(self.model),
-                "agent": agent,
-            },
-            "code": code_version("rlea.joint", "rlea.metrics", f"rlea.embed.{KNOWN[self.model].module}"),
-            "fingerprint": self.desk.pair(self.pair_name, self.fold).fingerprint,
-            "vectors": self.desk.vectors_digest(self.model, self.pair_name, self.fold, progress),
-            "seed": SEED,
-        }
+        epochs = self.inputs.desk.options.epochs(model)
+        settings = {"rounds": ROUNDS, "pool": "test", "epochs": epochs, "agent": agent}
+        code = code_version("rlea.joint", "rlea.metrics", f"rlea.embed.{KNOWN[model].module}")
+        return self.inputs.wanted(settings, code, progress)
 
     def run(self, progress: Progress) -> dict[str, Any]:
         """All rounds; the one that validation links choose is the result."""
-        pair = self.desk.pair(self.pair_name, self.fold)
-        agent, _ = self.desk.context_agent(self.pair_name, self.fold, progress)
+        inputs = self.inputs
+        pair, desk, options = inputs.pair, inputs.desk, inputs.desk.options
+        agent, _ = desk.context_agent(inputs.pair_name, inputs.fold, progress)
         costs, rounds = Costs(), list[dict[str, Any]]()
         _, _, target_ids = choose_pool(pair, "test")
 
         def embed(grown: GraphPair, number: int) -> Embeddings:
             if number == 0:
-                return self.desk.vectors(self.model, self.pair_name, self.fold, progress)
-            options = self.desk.options
+                return desk.vectors(inputs.model, inputs.pair_name, inputs.fold, progress)
             return embed_entities(
                 grown,
-                self.model,
+                inputs.model,
                 seed=SEED,
                 progress=progress,
                 device=options.device,
-                epochs=options.epochs(self.model),
+                epochs=options.epochs(inputs.model),
             )
 
         def note(number: int, agent: ContextAgent, vectors: Embeddings) -> None:
@@ -146,19 +135,21 @@ def has_any(results: Results) -> bool:
     return bool(_hits(results))
 
 
+def shows(result: dict[str, Any]) -> bool:
+    """Whether a cell is among those that the table shows."""
+    return result["model"] in MODELS and result.get("decider", "rlea") in DECIDERS and result["pool"] == "test"
+
+
 def table(results: Results) -> str:
     """Hits@1, a row a way."""
-    found = _figures(results)
-    pairs = [pair for pair in (*PAIRS, QUICK) if any(pair in row for row in found.values())]
-    rows = [[name, *(row.get(pair, "-") for pair in pairs)] for name, row in found.items()]
-    return markdown_table(["", *map(title, pairs)], rows)
-
-
-def _figures(results: Results) -> dict[str, dict[str, str]]:
-    shown: dict[str, dict[str, str]] = {}
-    for (name, pair), figure in _hits(results).items():
-        shown.setdefault(name, {})[pair] = str(figure)
-    return shown
+    found = _hits(results)
+    pairs = [pair for pair in (*PAIRS, QUICK) if any(key[1] == pair for key in found)]
+    rows = []
+    for name in dict.fromkeys(key[0] for key in found):
+        own = [found.get((name, pair)) for pair in pairs]
+        folds = sorted({figure.folds for figure in own if figure is not None})
+        rows.append([name, "/".join(map(str, folds)), *("-" if figure is None else str(figure) for figure in own)])
+    return markdown_table(["", "folds", *map(title, pairs)], rows)
 
 
 def _hits(results: Results) -> dict[Key, Figure]:
@@ -187,7 +178,6 @@ def remarks(results: Results) -> str:
         ("RLEA as in the paper over AlignE alone", f"AlignE{COLUMNS['paper']}", "AlignE"),
         ("the agent over AlignE alone", f"AlignE{COLUMNS['rlea']}", "AlignE"),
         ("the agent over BootEA alone", f"BootEA{COLUMNS['rlea']}", "BootEA"),
-        ("joint rounds over the agent on AlignE", "AlignE + rlea, joint rounds", f"AlignE{COLUMNS['rlea']}"),
     ):
         gains = [
             f"{title(pair)} {100 * (found[high, pair].mean - found[low, pair].mean):+.1f}"
@@ -196,6 +186,10 @@ def remarks(results: Results) -> str:
         ]
         if gains:
             parts.append(f"- {what}: {', '.join(gains)}")
+    rounds = [record["result"] for record in results.get("joint", {}).values()]
+    gains = [f"{title(one['pair'])} {100 * (one['hits@1'] - one['by_round'][0]['hits@1']):+.1f}" for one in rounds]
+    if gains:
+        parts.append(f"- joint rounds over their own first round, before any joint training: {', '.join(gains)}")
     return "In points of Hits@1:\n\n" + "\n".join(parts) if parts else ""
 
 

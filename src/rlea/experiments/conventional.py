@@ -5,10 +5,13 @@ The paper takes the best vectors of a pair: RDGCN's, and BootEA's on D-W. Both a
 
 from __future__ import annotations
 
+from typing import Any
+
 from rlea.experiments.deciding import cells_of, store_of
 from rlea.experiments.desk import PAIRS, QUICK, Desk
 from rlea.experiments.figures import figures_of, markdown_table, share, title
 from rlea.experiments.grid import Grid, Results
+from rlea.experiments.inputs import check_known
 from rlea.experiments.published import TABLE_2, TITLES
 from rlea.report.plots import dots_plot
 
@@ -20,13 +23,21 @@ MEASURES = ("precision", "recall", "f1")
 def grids(desk: Desk) -> list[Grid]:
     """The cells that were asked for."""
     options = desk.options
-    cells = cells_of(desk, "conventional", options.models or MODELS, options.deciders or DECIDERS)
+    models, deciders = options.models or MODELS, options.deciders or DECIDERS
+    check_known(models, MODELS, "model")
+    check_known(deciders, DECIDERS, "decider")
+    cells = cells_of(desk, "conventional", models, deciders, pairs=options.pairs_or(PAIRS))
     return [Grid(store_of(options.output), cells)]
 
 
 def has_any(results: Results) -> bool:
-    """Whether there is something to show."""
-    return any(record["result"]["model"] in MODELS for record in results["deciders"].values())
+    """Whether there is something to show beside what is published."""
+    return len(_figures(results)) > len(TABLE_2)
+
+
+def shows(result: dict[str, Any]) -> bool:
+    """Whether a cell is among those that the table shows."""
+    return result["model"] in MODELS and result["decider"] in DECIDERS and result["pool"] == "test"
 
 
 def table(results: Results) -> str:
@@ -52,7 +63,8 @@ def _figures(results: Results) -> dict[str, dict[str, tuple[float, ...]]]:
                 if (model, decider, pair) in by_measure[0]
             }
             if row:
-                found[f"{name} on {TITLES[model]}"] = row
+                folds = max(by_measure[0][model, decider, pair].folds for pair in row)
+                found[f"{name} on {TITLES[model]}, {folds} fold{'s' * (folds > 1)}"] = row
     return found
 
 

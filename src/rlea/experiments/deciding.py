@@ -12,16 +12,19 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numba
+import numpy as np
+
 from rlea.agent.agent import Agent
 from rlea.agent.agents import describe_agent
 from rlea.agent.context import ContextAgent
 from rlea.agent.presets import PRESETS, AgentSettings
 from rlea.embed import MODELS
-from rlea.errors import InputError
 from rlea.experiments.code_version import code_version
 from rlea.experiments.costs import MEMORY, Costs
 from rlea.experiments.desk import FOLDS, PAIRS, SEED, Desk, Options, plain
 from rlea.experiments.grid import Cell
+from rlea.experiments.inputs import Inputs, all_inputs, check_known
 from rlea.experiments.store import Store
 from rlea.graph import Links
 from rlea.matchers import MATCHERS
@@ -53,29 +56,17 @@ def cells_of(
     models: Sequence[str],
     deciders: Sequence[str],
     *,
-    pairs: tuple[str, ...] = PAIRS,
+    pairs: Sequence[str],
     dangling: float = 0.0,
 ) -> list[Cell]:
     """The cells of models x pairs x folds x deciders, those that share vectors one after another."""
-    options = desk.options
     check_known(models, TRAINED, "model")
     check_known(deciders, DECIDERS, "decider")
     return [
-        Case(desk, model, pair, fold, decider, dangling).cell(experiment)
-        for fold in options.folds
-        for pair in options.pairs_or(pairs)
-        for model in models
+        Case(inputs, decider, dangling).cell(experiment)
+        for inputs in all_inputs(desk, models, pairs)
         for decider in deciders
     ]
-
-
-def check_known(names: Sequence[str], known: Sequence[str], what: str) -> None:
-    """Raise for a name that is none of those known."""
-    from rlea.pipeline import suggest
-
-    for name in names:
-        if name not in known:
-            raise InputError(f"unknown {what} {name!r}", remedy=suggest(name, known))
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,41 +82,28 @@ class Decided:
 class Case:
     """One decider over one model's vectors; with `dangling`, that share of the test targets is taken away."""
 
-    desk: Desk
-    model: str
-    pair_name: str
-    fold: str
+    inputs: Inputs
     decider: str
     dangling: float = 0.0
 
     def cell(self, experiment: str) -> Cell:
-        names = {"model": self.model, "pair": self.pair_name, "fold": self.fold, "decider": self.decider}
+        """What the grid runs."""
         pool = f"test-{100 * self.dangling:g}%" if self.dangling else "test"
-        chosen = "" if self.desk.options.quick else f" --pairs {self.pair_name} --folds {self.fold}"
-        command = (
-            f"rlea reproduce {experiment} {self.desk.options.command}{chosen}"
-            f" --models {self.model} --deciders {self.decider}"
-        )
-        return Cell({**names, "pool": pool}, self.wanted, self.run, command)
+        names = {**self.inputs.names, "decider": self.decider, "pool": pool}
+        return Cell(names, self.wanted, self.run, self.inputs.command(experiment, f" --deciders {self.decider}"))
 
     def wanted(self, progress: Progress) -> dict[str, Any]:
         """What a record of this cell says if it was made by this code, with these settings, from these inputs."""
         settings = {"candidates": CANDIDATES, "pool": "test", "dangling": self.dangling, "decider": self.decider}
-        return {
-            "settings": settings | {"agent": agent_settings(self.decider, self.desk.options)},
-            "code": code_of(self.decider),
-            "fingerprint": self.desk.pair(self.pair_name, self.fold).fingerprint,
-            "vectors": self.desk.vectors_digest(self.model, self.pair_name, self.fold, progress),
-            "seed": SEED,
-        }
+        settings["agent"] = agent_settings(self.decider, self.inputs.desk.options)
+        return self.inputs.wanted(settings, code_of(self.decider), progress)
 
     def run(self, progress: Progress) -> dict[str, Any]:
         """Decide and judge."""
-        pair = self.desk.pair(self.pair_name, self.fold)
+        pair = self.inputs.pair
         gold, taken = choose_dangling(pair.test, self.dangling)
-        found, costs = self.desk.candidates(self.model, self.pair_name, self.fold, CANDIDATES, taken, progress)
-        task = Task(pair.source, pair.target, pair.train, found, SEED)
-        decided = self.decide(task, progress)
+        found, costs = self.inputs.candidates(CANDIDATES, progress, taken)
+        decided = self.decide(Task(pair.source, pair.target, pair.train, found, SEED), progress)
         matching, facts = decided.matching, dict[str, Any]()
         if self.decider in CALIBRATED:
             facts["ece"] = expected_calibration_error(matching, gold)
@@ -133,8 +111,6 @@ class Case:
             facts["uncut"] = link_metrics(matching, gold).as_dict()
             matching = keep_worthwhile(matching, min(found.num_rows, found.num_columns))
             facts["threshold"] = float(matching.confidences.min()) if len(matching) else None
-        import numba
-
         judged = link_metrics(matching, gold).as_dict()
         result = {
             **{key: value for key, value in judged.items() if key != "pool"},
@@ -153,16 +129,17 @@ class Case:
 
     def decide(self, task: Task, progress: Progress) -> Decided:
         """Train where the decider is trained, then decide; no decider sees a test link."""
-        pair, vectors, costs = self.desk.pair(self.pair_name, self.fold), task.candidates.embeddings, Costs()
+        inputs, vectors, costs = self.inputs, task.candidates.embeddings, Costs()
+        options = inputs.desk.options
         if self.decider == "paper":
-            agent = Agent(paper_settings(self.desk.options), seed=SEED)
+            agent = Agent(paper_settings(options), seed=SEED, device=options.agent_device)
             with costs("training"):
-                agent.fit(pair, vectors, progress=progress)
+                agent.fit(inputs.pair, vectors, progress=progress)
             with costs("deciding"):
                 matching = agent.match(task)
             return Decided(matching, costs, told(agent))
         if self.decider == "rlea":
-            context, before = self.desk.chosen_agent(self.model, self.pair_name, self.fold, progress)
+            context, before = inputs.desk.chosen_agent(inputs.model, inputs.pair_name, inputs.fold, progress)
             costs.seconds.update(before.seconds)
             costs.memory_mb.update(before.memory_mb)
             with costs("deciding"):
@@ -181,9 +158,11 @@ def code_of(decider: str) -> str:
     return code_version(module, "rlea.candidates", "rlea.metrics")
 
 
-def paper_settings(options: Options) -> AgentSettings:
-    """The agent as in the paper; of few episodes in a quick run."""
-    settings = PRESETS["paper"]
+def paper_settings(options: Options, preset: str = "paper", candidates: int | None = None) -> AgentSettings:
+    """The agent as in the paper, or a preset near it; of few episodes in a quick run."""
+    settings = PRESETS[preset]
+    if candidates is not None:
+        settings = replace(settings, candidates=candidates)
     if options.episodes is None:
         return settings
     return replace(settings, train=replace(settings.train, episodes=options.episodes))
@@ -206,8 +185,6 @@ def told(agent: Agent | ContextAgent) -> dict[str, Any]:
 
 def choose_dangling(test: Links, share: float) -> tuple[Links, tuple[int, ...]]:
     """The test links that are left when a share of their targets is taken away, and the targets taken."""
-    import numpy as np
-
     targets = np.unique(test.target_ids)
     taken = np.random.default_rng([SEED, 5]).permutation(targets)[: round(share * len(targets))]
     left = ~np.isin(test.target_ids, taken)

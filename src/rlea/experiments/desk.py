@@ -8,13 +8,17 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from rlea.agent.context import ContextAgent
 from rlea.candidates import Candidates, find_candidates
 from rlea.embed import MODELS
+from rlea.embed.checkpoint import remove_checkpoint
 from rlea.embeddings import Embeddings
 from rlea.errors import InputError
 from rlea.experiments.code_version import code_version
 from rlea.experiments.costs import Costs
+from rlea.experiments.store import locked
 from rlea.graph import GraphPair, choose_pool
 from rlea.pipeline import embed_entities
 from rlea.progress import Progress
@@ -59,9 +63,9 @@ class Options:
         return 60 if self.quick else None
 
     @property
-    def command(self) -> str:
-        """The part of a cell's command that is the same for all."""
-        return "--quick" if self.quick else "--data DIR"
+    def agent_device(self) -> str:
+        """Where the paper's agent is trained: its steps are small, so that a GPU serves only where it is asked for."""
+        return "cpu" if self.device == "auto" else self.device
 
 
 class Desk:
@@ -70,7 +74,7 @@ class Desk:
     def __init__(self, options: Options) -> None:
         self.options = options
         self._pair: tuple[tuple[str, str], GraphPair] | None = None
-        self._vectors: tuple[Path, Embeddings] | None = None
+        self._vectors: tuple[str, Embeddings] | None = None
         self._candidates: tuple[tuple[Any, ...], Candidates, Costs] | None = None
         self._chosen: tuple[tuple[str, ...], ContextAgent, Costs] | None = None
         self._digests: dict[Path, tuple[tuple[int, int], str]] = {}
@@ -94,9 +98,10 @@ class Desk:
     def vectors(self, model: str, name: str, fold: str, progress: Progress) -> Embeddings:
         """Vectors of a model: from the file in the work folder, or trained and put there."""
         path = self.vectors_file(model, name, fold, progress)
-        if self._vectors is None or self._vectors[0] != path:
+        digest = self._digest(path)
+        if self._vectors is None or self._vectors[0] != digest:
             pair = self.pair(name, fold)
-            self._vectors = (path, read_embeddings(path, pair.source, pair.target))
+            self._vectors = (digest, read_embeddings(path, pair.source, pair.target))
         return self._vectors[1]
 
     def vectors_digest(self, model: str, name: str, fold: str, progress: Progress) -> str:
@@ -118,23 +123,24 @@ class Desk:
             "fingerprint": pair.fingerprint,
             "seed": SEED,
         }
-        if path.exists() and (not beside.exists() or self._is_as_wanted(path, beside, wanted)):
-            return path
-        checkpoint = path.with_suffix(".checkpoint")
-        from rlea.embed.checkpoint import remove_checkpoint
-
-        vectors = embed_entities(
-            pair,
-            model,
-            seed=SEED,
-            progress=progress,
-            device=self.options.device,
-            checkpoint=checkpoint,
-            epochs=self.options.epochs(model),
-        )
-        write_embeddings(path, vectors, pair.source, pair.target)
-        _write_json(beside, wanted | {"file": self._digest(path)})
-        remove_checkpoint(checkpoint)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with locked(path.with_suffix(".lock")):  # another run may want the same vectors
+            if path.exists() and (not beside.exists() or self._is_as_wanted(path, beside, wanted)):
+                return path
+            checkpoint = path.with_suffix(".checkpoint")
+            vectors = embed_entities(
+                pair,
+                model,
+                seed=SEED,
+                progress=progress,
+                device=self.options.device,
+                checkpoint=checkpoint,
+                epochs=self.options.epochs(model),
+            )
+            _write_json(beside, {"file": None})  # from here on the vectors are not by hand, even after a stop
+            write_embeddings(path, vectors, pair.source, pair.target)
+            _write_json(beside, wanted | {"file": self._digest(path)})
+            remove_checkpoint(checkpoint)
         return path
 
     # ---- candidates -----------------------------------------------------------------------------------------------
@@ -144,10 +150,8 @@ class Desk:
     ) -> tuple[Candidates, Costs]:
         """The k best among the test entities, `without` some targets, and what finding them cost."""
         vectors = self.vectors(model, name, fold, progress)
-        key = (model, name, fold, k, without)
+        key = (self._vectors and self._vectors[0], name, fold, k, without)
         if self._candidates is None or self._candidates[0] != key:
-            import numpy as np
-
             self._candidates = None  # before the next are made: both at once would be the peak of memory
             _, source_ids, target_ids = choose_pool(self.pair(name, fold), "test")
             target_ids = target_ids[~np.isin(target_ids, np.array(without, dtype=target_ids.dtype))]
@@ -187,13 +191,14 @@ class Desk:
     def chosen_agent(self, model: str, name: str, fold: str, progress: Progress) -> tuple[ContextAgent, Costs]:
         """The agent that remembers with what it chose for a model's vectors on validation links, and the costs."""
         vectors, pair = self.vectors(model, name, fold, progress), self.pair(name, fold)
-        if self._chosen is None or self._chosen[0] != (model, name, fold):
+        key = (self.vectors_digest(model, name, fold, progress), name, fold)
+        if self._chosen is None or self._chosen[0] != key:
             (agent, made), costs = self.context_agent(name, fold, progress), Costs()
             costs.seconds["training"], costs.memory_mb["training"] = made["seconds"], made["peak_memory_mb"]
             if len(pair.valid):
                 with costs("choosing"):
                     agent.choose(pair, vectors, progress=progress)
-            self._chosen = ((model, name, fold), agent, costs)
+            self._chosen = (key, agent, costs)
         return self._chosen[1:]
 
     # ---- files ----------------------------------------------------------------------------------------------------
@@ -204,7 +209,8 @@ class Desk:
             made = json.loads(beside.read_text(encoding="utf-8"))
         except ValueError:
             return False
-        return all(made.get(key) == value for key, value in wanted.items()) and made.get("file") == self._digest(path)
+        known = made if isinstance(made, dict) else {}
+        return all(known.get(key) == value for key, value in wanted.items()) and known.get("file") == self._digest(path)
 
     def _digest(self, path: Path) -> str:
         """SHA-256 of a file, counted again when the file is another one."""

@@ -10,8 +10,8 @@ OTHER_NAMES = (
     "which serve these pairs better."
 )
 GREEDY = (
-    "The paper's agent equals greedy one-to-one over ten candidates here, link for link (docs/agent.md), so the figure "
-    "is that of the vectors."
+    "The agent as the paper describes it learns to say yes and gives greedy's links (docs/agent.md, on AlignE's "
+    "vectors), so what it adds to these vectors is what greedy adds; why the paper's adds "
 )
 
 
@@ -30,7 +30,7 @@ def reason(model: str, pair: str, column: str, difference: float) -> str:
             )
         return "The paper names neither the threshold nor the probabilities of its Seq; here they are BootEA's."
     if column == "paper":
-        return GREEDY + (" The published gain over Orig is larger than greedy's." if difference < 0 else "")
+        return GREEDY + ("more" if difference < 0 else "less") + " is not known."
     return UNKNOWN
 
 
@@ -44,4 +44,4 @@ def _of_vectors(model: str, pair: str, difference: float) -> str:
         return "Within two of the deviations that the benchmark's authors report; folds differ less here."
     if abs(difference) < 0.01:
         return "Less than a point, where hardly any difference between folds is reported."
-    return UNKNOWN if difference < 0 else "These vectors are better than the published ones, which stop sooner."
+    return UNKNOWN

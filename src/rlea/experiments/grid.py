@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rlea.errors import InputError
+from rlea.experiments.code_version import PACKAGE
 from rlea.experiments.store import Record, Store
 from rlea.progress import Progress, silent
 from rlea.record import commit, describe_run
@@ -69,7 +70,7 @@ def run_grids(grids: Sequence[Grid], *, progress: Progress = silent, watch: Watc
     keys = [(store.path, store.key(cell.result)) for store, cell in plan]
     if len(set(keys)) != len(keys):
         raise ValueError("two cells have the same names")
-    outcome, name = Outcome(), program_commit()
+    outcome, name, program = Outcome(), program_commit(), sources()
     watch.start([cell for _, cell in plan])
     for number, (store, cell) in enumerate(plan):
         key = store.key(cell.result)
@@ -86,6 +87,11 @@ def run_grids(grids: Sequence[Grid], *, progress: Progress = silent, watch: Watc
             outcome.failed[key] = str(problem)
             watch.tell(number, "failed", reason=str(problem))
             continue
+        if sources() != program:
+            raise InputError(
+                "the program was changed while it ran, so what is measured is not what it is now",
+                remedy="start again; finished cells are kept",
+            )
         result = {**cell.result, **found.pop("result")}
         record = describe_run(result=result, **found, **wanted)
         # The commit as the run began: a later one is not what is running.
@@ -114,5 +120,11 @@ def program_commit() -> str:
     parts = [":/", ":(top,exclude)results", ":(top,exclude)docs"]
     command = ["git", "status", "--porcelain", "--untracked-files=no", "--", *parts]
     folder = Path(__file__).parent
-    changed = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
-    return name if changed else name.removesuffix("+")
+    status = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    return name if status.returncode or status.stdout.strip() else name.removesuffix("+")
+
+
+def sources() -> dict[Path, tuple[int, int]]:
+    """The state of the program's files: code versions are taken from them, and they must be those that are running."""
+    states = {path: path.stat() for path in PACKAGE.rglob("*.py")}
+    return {path: (state.st_mtime_ns, state.st_size) for path, state in states.items()}

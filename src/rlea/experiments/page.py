@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +13,8 @@ from markupsafe import Markup
 
 from rlea.errors import InputError
 from rlea.experiments import EXPERIMENTS
+from rlea.experiments.desk import Desk, Options
+from rlea.experiments.grid import Results
 from rlea.experiments.reproduce import load
 from rlea.report.markdown import render_markdown
 from rlea.report.page import Section as HtmlSection
@@ -28,6 +30,12 @@ STORES = {
     "scale": ("scale", "deciders"),
     "dangling": ("deciders",),
 }
+
+
+def results_in(folder: Path) -> Results:
+    """All that is kept in a folder, by the name of the store."""
+    grids = [grid for name in STORES for grid in load(name).grids(Desk(Options(output=folder, data=folder)))]
+    return {grid.store.path.name: grid.store.records() for grid in grids}
 
 
 @dataclass(frozen=True)
@@ -56,9 +64,10 @@ def sections(folder: Path) -> list[Section]:
 
 
 def _sections(folder: Path) -> Iterator[Section]:
+    kept = results_in(folder)
     for name, experiment in EXPERIMENTS.items():
         module = load(name)
-        results = {store: _read(folder / f"{store}.json") for store in STORES[name]}
+        results = {store: kept[store] for store in STORES[name]}
         if not module.has_any(results):
             continue
         of_paper = "" if experiment.repeats == "nothing" else f" ({experiment.repeats} of the paper)"
@@ -67,16 +76,17 @@ def _sections(folder: Path) -> Iterator[Section]:
             f"{name}{of_paper}",
             _paragraphs(module),
             module.table(results),
-            module.remarks(results),
+            "\n\n".join(part for part in (module.remarks(results), _commits(module, results)) if part),
             module.pictures(results),
         )
 
 
-def _read(path: Path) -> dict[str, dict[str, object]]:
-    if not path.exists():
-        return {}
-    kept: dict[str, dict[str, object]] = json.loads(path.read_text(encoding="utf-8")).get("runs", {})
-    return kept
+def _commits(module: ModuleType, results: Results) -> str:
+    """At which commits the records were made that a section shows."""
+    shown = [record for store in results.values() for record in store.values() if module.shows(record["result"])]
+    counts = Counter(record["commit"] or "no commit" for record in shown)
+    parts = ", ".join(f"`{name}` ({count})" for name, count in sorted(counts.items(), key=lambda item: -item[1]))
+    return f"Recorded at (cells): {parts}."
 
 
 def _paragraphs(module: ModuleType) -> str:
@@ -97,10 +107,15 @@ rlea reproduce main --data DIR --folds 1-5 --models sea
 
 DIR has the folders of OpenEA's 15K data sets, version 1. A stop loses the cell at work: the same command goes on from
 there, and what is finished is not run again unless settings, code, data or vectors have changed. Vectors and agents are
-kept in `runs/`; vectors put there by hand (`sea_D_W_1.safetensors`) are used as they are. Test links are read by the
-judge alone; what is chosen is chosen on validation links. Every decider has the same vectors and the same candidates
-among the 10,500 test targets of a pair. Figures are means over folds, with the standard deviation between them where
-there are several.
+kept in `runs/`; vectors put there by hand (`sea_D_W_1.safetensors`) are used as they are. A quick run leaves its
+results in `runs/quick/results`; its figures say that everything works, and nothing else. `rlea report FOLDER` makes a
+page of a folder of results.
+
+No decider sees a test link; [measuring.md](measuring.md) says on what each setting was chosen. All deciders of a model,
+pair and fold have the same vectors and the same candidates, fifty among the 10,500 test targets, of which the paper's
+agent looks at ten and the agent that remembers at twenty. Figures are means over folds, with the standard deviation
+between them where there are several. Records name the commit that they were made at: the command in them is one of
+that commit.
 """
 
 

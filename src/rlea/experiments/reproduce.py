@@ -12,6 +12,7 @@ from rlea.errors import InputError
 from rlea.experiments import EXPERIMENTS
 from rlea.experiments.desk import PAIRS, QUICK, Desk, Options, find_folder
 from rlea.experiments.grid import Grid, Outcome, Results, Watch, results_of, run_grids
+from rlea.experiments.store import write_text
 from rlea.pipeline import suggest
 from rlea.progress import Progress, silent
 from rlea.writers.atomic import check_writable, write_all
@@ -26,7 +27,7 @@ def reproduce(
     the cell at work: the same command goes on from there.
     """
     module = load(name)
-    check_options(options)
+    check_options(name, options)
     desk = Desk(options)
     grids: Sequence[Grid] = module.grids(desk)
     for pair in {cell.result["pair"]: None for grid in grids for cell in grid.cells if "pair" in cell.result}:
@@ -34,9 +35,14 @@ def reproduce(
             find_folder(options.data, pair)
     for grid in grids:
         check_writable(grid.store.file)
+        grid.store.records()  # raises now, not after hours of work, where it is something else
     check_writable(options.work / "agents" / "file")
     outcome = run_grids(grids, progress=progress, watch=watch)
+    for grid in grids:
+        grid.store.mend()
     results = results_of(grids)
+    if not module.has_any(results):
+        return outcome, [], ""
     written = write_views(name, module, results, options.output)
     stores = [path for grid in grids for path in (grid.store.lines, grid.store.file) if path.exists()]
     return outcome, [*stores, *written], module.table(results)
@@ -49,13 +55,21 @@ def load(name: str) -> ModuleType:
     return import_module(f"rlea.experiments.{EXPERIMENTS[name].module}")
 
 
-def check_options(options: Options) -> None:
-    """Raise for what cannot be, before any work is done."""
+def check_options(name: str, options: Options) -> None:
+    """Raise for what cannot be, or would mean nothing, before any work is done."""
     if options.device not in ("auto", "cpu", "cuda"):
         raise InputError(f"unknown device {options.device!r}", remedy="use auto, cpu or cuda")
+    if options.data is not None and not options.data.is_dir():
+        raise InputError("is no folder", path=options.data, remedy="give the folder of the data sets with --data")
     for pair in options.pairs:
         if pair not in PAIRS:
             raise InputError(f"unknown data set {pair!r}", remedy=suggest(pair, PAIRS))
+    if options.sizes and name != "scale":
+        raise InputError("--sizes means nothing here: it is for the experiment scale", remedy="leave it out")
+    idle = {"--data": options.data, "--pairs": options.pairs, "--folds": options.folds != ("1",)}
+    for option, given in idle.items():
+        if options.quick and given:
+            raise InputError(f"{option} means nothing with --quick, which makes its own pair", remedy="leave it out")
 
 
 def write_views(name: str, module: ModuleType, results: Results, output: Path) -> list[Path]:
@@ -63,8 +77,4 @@ def write_views(name: str, module: ModuleType, results: Results, output: Path) -
     texts = {output / f"{name}.md": module.table(results) + "\n"}
     texts |= {output / f"{stem}.svg": picture for stem, picture in module.pictures(results).items()}
 
-    return write_all({path: partial(_write, text) for path, text in texts.items()})
-
-
-def _write(text: str, path: Path) -> None:
-    path.write_text(text, encoding="utf-8")
+    return write_all({path: partial(write_text, text) for path, text in texts.items()})

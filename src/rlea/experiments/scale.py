@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+import numba
 import numpy as np
 
 from rlea.agent.context import ContextAgent
@@ -26,9 +27,10 @@ from rlea.errors import InputError
 from rlea.experiments.code_version import code_version
 from rlea.experiments.costs import MEMORY, Costs
 from rlea.experiments.deciding import cells_of, store_of
-from rlea.experiments.desk import PAIRS, SEED, Desk, find_folder
+from rlea.experiments.desk import PAIRS, SEED, Desk, Options, find_folder
 from rlea.experiments.figures import figures_of, markdown_table, share, title
 from rlea.experiments.grid import Cell, Grid, Results
+from rlea.experiments.inputs import check_known
 from rlea.experiments.published import TABLE_3, TITLES
 from rlea.experiments.store import Store
 from rlea.graph import GraphPair, choose_pool
@@ -54,7 +56,7 @@ MODELS_OF_100K = ("jape", "sea")  # as in the paper
 class Stage:
     """What is timed, what is made before the clock runs, up to which size it can be waited for, whose code it is."""
 
-    run: Callable[[World, Progress], Matching | None]
+    run: Callable[[World, Progress], Matching | float | None]
     prepare: Callable[[World], object]
     largest: float
     module: str
@@ -118,17 +120,15 @@ def _matcher(name: str, largest: float) -> Stage:
 
 
 def _embed(world: World, progress: Progress) -> None:
-    embed_entities(world.pair, "mtranse", seed=SEED, epochs=EPOCHS, progress=progress)
+    embed_entities(world.pair, "mtranse", seed=SEED, epochs=EPOCHS, progress=progress, device="cpu")
 
 
 def _search(world: World, progress: Progress) -> None:
     find_candidates(world.vectors, *world.pool, CANDIDATES, progress)
 
 
-def _search_approximately(world: World, progress: Progress) -> None:
-    world.__dict__["recall"] = search_approximately(
-        world.vectors, *world.pool, CANDIDATES, seed=SEED, progress=progress
-    ).recall
+def _search_approximately(world: World, progress: Progress) -> float:
+    return search_approximately(world.vectors, *world.pool, CANDIDATES, seed=SEED, progress=progress).recall
 
 
 def _with_vectors(world: World) -> object:
@@ -156,33 +156,41 @@ STAGES: dict[str, Stage] = {
 
 
 def grids(desk: Desk) -> list[Grid]:
-    """The cells that were asked for: sizes one after another, since a size is made once."""
+    """The cells that were asked for: sizes one after another, since a size is made once; then the 100K data sets."""
     options = desk.options
+    large = large_pairs(options)
     for name in ("pairs", "deciders", "models"):
-        if getattr(options, name) and not has_100k(desk):
+        if getattr(options, name) and not large:
             raise InputError(
                 f"--{name} means nothing without the 100K data sets", remedy="leave it out, or give --data"
             )
+    if options.folds != ("1",) and not large:
+        raise InputError("--folds means nothing without the 100K data sets", remedy="leave it out, or give --data")
     sizes = options.sizes or (QUICK_SIZES if options.quick else SIZES)
     store = Store(options.output / "scale", COLUMNS, ("stage", "entities"), {"stage": tuple(STAGES), "entities": ()})
     holder: dict[int, World] = {}
+    quick = " --quick" if options.quick else ""
     cells = [
-        Case(name, size, holder).cell() for size in sizes for name, stage in STAGES.items() if size <= stage.largest
+        Case(name, size, holder).cell(f"rlea reproduce scale{quick} --sizes {size}")
+        for size in sizes
+        for name, stage in STAGES.items()
+        if size <= stage.largest
     ]
     found = [Grid(store, cells)]
-    large = has_100k(desk)
     if large:
         models, deciders = options.models or MODELS_OF_100K, options.deciders or OF_100K
+        check_known(models, MODELS_OF_100K, "model")
+        check_known(deciders, OF_100K, "decider")
         found.append(Grid(store_of(options.output), cells_of(desk, "scale", models, deciders, pairs=large)))
     return found
 
 
-def has_100k(desk: Desk) -> tuple[str, ...]:
-    """The 100K data sets that are there."""
+def large_pairs(options: Options) -> tuple[str, ...]:
+    """The 100K data sets that are there and wanted."""
     found = []
-    for pair in PAIRS:
+    for pair in options.pairs or PAIRS:
         try:
-            find_folder(desk.options.data, f"{pair}_100K")
+            find_folder(options.data, f"{pair}_100K")
         except InputError:
             continue
         found.append(f"{pair}_100K")
@@ -197,40 +205,45 @@ class Case:
     size: int
     worlds: dict[int, World]  # at most one: that of the last cell
 
-    def cell(self) -> Cell:
-        names = {"stage": self.name, "entities": self.size}
-        return Cell(names, self.wanted, self.run, f"rlea reproduce scale --sizes {self.size}")
+    def cell(self, command: str) -> Cell:
+        """What the grid runs."""
+        return Cell({"stage": self.name, "entities": self.size}, self.wanted, self.run, command)
 
     def wanted(self, progress: Progress) -> dict[str, Any]:
-        modules = (STAGES[self.name].module, "rlea.synthetic", "rlea.metrics")
+        """What a record of this cell says if it was made by this code, with these settings."""
+        modules = (STAGES[self.name].module, "rlea.synthetic", "rlea.metrics", "rlea.candidates", "rlea.approximate")
         settings = {"dim": DIM, "noise": NOISE, "decay": DECAY, "candidates": CANDIDATES, "epochs": EPOCHS}
         return {"settings": settings, "code": code_version(*modules), "seed": SEED}
 
     def run(self, progress: Progress) -> dict[str, Any]:
+        """Make what the stage needs, then time it."""
         if self.size not in self.worlds:
             self.worlds.clear()
             self.worlds[self.size] = World(self.size)
         world, stage, costs = self.worlds[self.size], STAGES[self.name], Costs()
         stage.prepare(world)
         with costs("stage"):
-            matching = stage.run(world, progress)
-        import numba
-
+            found = stage.run(world, progress)
         result = {
             "seconds": costs.seconds["stage"],
             "peak_memory_mb": costs.memory_mb["stage"],
             "memory": MEMORY,
             "threads": numba.get_num_threads(),
-            "hits@1": None if matching is None else link_metrics(matching, world.pair.test).hits_at_1,
+            "hits@1": link_metrics(found, world.pair.test).hits_at_1 if isinstance(found, Matching) else None,
         }
-        if "recall" in world.__dict__:
-            result["recall"] = world.__dict__.pop("recall")
+        if isinstance(found, float):
+            result["recall"] = found
         return {"result": result, "fingerprint": world.pair.fingerprint}
 
 
 def has_any(results: Results) -> bool:
     """Whether there is something to show."""
     return bool(results["scale"])
+
+
+def shows(result: dict[str, Any]) -> bool:
+    """Whether a cell is among those that the table shows."""
+    return "stage" in result or str(result["pair"]).endswith("_100K")
 
 
 def table(results: Results) -> str:

@@ -1,4 +1,4 @@
-"""What was measured: a record a cell in a JSON file, a line a cell in the CSV file beside it, both whole or neither."""
+"""What was measured: a record a cell in a JSON file, a line a cell in the CSV file beside it; each file is whole."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -58,25 +59,34 @@ class Store:
             return {}
         try:
             runs: dict[str, Record] = json.loads(text)["runs"]
-        except (ValueError, KeyError, TypeError) as problem:
+            is_whole = all(self.key(record["result"]) == key for key, record in runs.items())
+        except (ValueError, KeyError, TypeError, AttributeError):
+            is_whole = False
+        if not is_whole:
             raise InputError(
-                "is not a file of recorded cells", path=self.file, remedy="name another folder with --output"
-            ) from problem
+                "is not a file of recorded cells", path=self.file, remedy="move it away, or name another --output"
+            )
         return runs
 
     def keep(self, record: Record) -> None:
         """Add the record of a cell; it takes the place of an earlier one of the same cell."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(self.path.parent):
-            known = self.records() | {self.key(record["result"]): record}
-            known = dict(sorted(known.items(), key=lambda item: self._place(item[1]["result"])))
-            table, whole = self._table(list(known.values())), as_json({"runs": known})
-            write_all(
-                {
-                    self.file: lambda path: _write(path, whole),
-                    self.lines: lambda path: _write(path, table),
-                }
-            )
+        with locked(self.path.parent):
+            self._write(self.records() | {self.key(record["result"]): record})
+
+    def mend(self) -> None:
+        """Write the lines again where they are not those of the records: a kill may come between the two files."""
+        if not self.file.exists():
+            return
+        with locked(self.path.parent):
+            known = self.records()
+            if not self.lines.exists() or self.lines.read_text(encoding="utf-8") != self._table(list(known.values())):
+                self._write(known)
+
+    def _write(self, known: dict[str, Record]) -> None:
+        known = dict(sorted(known.items(), key=lambda item: self._place(item[1]["result"])))
+        texts = {self.file: as_json({"runs": known}), self.lines: self._table(list(known.values()))}
+        write_all({path: partial(write_text, text) for path, text in texts.items()})
 
     def _table(self, records: Sequence[Record]) -> str:
         text = io.StringIO()
@@ -103,21 +113,22 @@ class Store:
         return (result.get("pool", "test") != "test", *(of(name) for name in self.order))
 
 
-def _write(path: Path, text: str) -> None:
+def write_text(text: str, path: Path) -> None:
+    """A text as a file."""
     path.write_text(text, encoding="utf-8")
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """One writer at a time: several runs may share a folder."""
+def locked(place: Path) -> Iterator[None]:
+    """One run at a time within: several may share a folder. `place` is a folder, or a file that is made for it."""
     try:
         import fcntl
     except ImportError:  # Windows: there one run at a time is to use a folder
         yield
         return
-    place = os.open(folder, os.O_RDONLY)
+    handle = os.open(place, os.O_RDONLY if place.is_dir() else os.O_RDONLY | os.O_CREAT)
     try:
-        fcntl.flock(place, fcntl.LOCK_EX)
+        fcntl.flock(handle, fcntl.LOCK_EX)
         yield
     finally:
-        os.close(place)
+        os.close(handle)

@@ -6,6 +6,8 @@ import re
 
 from rlea.errors import InputError
 
+LEAST = 100  # entities of a synthetic pair: with fewer there are too few seeds to train on
+
 
 def parse_names(text: str) -> tuple[str, ...]:
     """Names with commas between them, each once."""
@@ -30,7 +32,7 @@ def parse_sizes(text: str) -> tuple[int, ...]:
     """Numbers of entities: `1000,30000`."""
     sizes = []
     for part in parse_names(text):
-        if not re.fullmatch(r"[1-9]\d*", part):
-            raise InputError(f"--sizes has {part!r}", remedy="give whole numbers with commas, such as 1000,30000")
+        if not re.fullmatch(r"[1-9]\d*", part) or int(part) < LEAST:
+            raise InputError(f"--sizes has {part!r}", remedy=f"give numbers from {LEAST} on with commas: 1000,30000")
         sizes.append(int(part))
     return tuple(sizes)
