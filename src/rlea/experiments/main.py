@@ -117,7 +117,7 @@ def far_apart(results: Results) -> str:
         return ""
     text = (
         "Figures that differ from the paper's by more than two standard deviations between folds (≠ above; where fewer"
-        " than three folds are measured, the deviation is the one that the benchmark's authors report of the model):\n\n"
+        " than three folds are measured, it is the one that the benchmark's authors report of the model):\n\n"
     )
     return text + markdown_table(["", "model", "column", "paper", "here", "why"], rows)
 

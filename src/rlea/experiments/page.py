@@ -115,7 +115,7 @@ No decider sees a test link; [measuring.md](measuring.md) says on what each sett
 pair and fold have the same vectors and the same candidates, fifty among the 10,500 test targets, of which the paper's
 agent looks at ten and the agent that remembers at twenty. Figures are means over folds, with the standard deviation
 between them where there are several. Records name the commit that they were made at: the command in them is one of
-that commit.
+that commit. The trainings of the vectors are in `embeddings.json` (fold 1) and `vectors.json` (other folds; on a GPU).
 """
 
 
