@@ -13,7 +13,7 @@ import math
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numba
@@ -98,8 +98,14 @@ class World:
     @cached_property
     def agent(self) -> ContextAgent:
         """Trained on a small pair of the kind."""
-        small = generate(SyntheticSettings(num_entities=min(self.size, 2000), seed=SEED))
-        return ContextAgent(seed=SEED).fit(small, make_vectors(small))
+        return small_agent(min(self.size, 2000))
+
+
+@cache
+def small_agent(size: int) -> ContextAgent:
+    """An agent trained on a pair of that size; one serves all larger pairs."""
+    small = generate(SyntheticSettings(num_entities=size, seed=SEED))
+    return ContextAgent(seed=SEED).fit(small, make_vectors(small))
 
 
 def make_vectors(pair: GraphPair) -> Embeddings:
@@ -147,7 +153,7 @@ STAGES: dict[str, Stage] = {
     "candidates, exact": Stage(_search, _with_vectors, 100_000, "rlea.candidates"),
     "candidates, approximate": Stage(_search_approximately, _with_vectors, math.inf, "rlea.approximate"),
     "deciding: seq": _matcher("seq", math.inf),
-    "deciding: hungarian": _matcher("hungarian", 300_000),
+    "deciding: hungarian": _matcher("hungarian", 100_000),
     "deciding: best-first": _matcher("best-first", math.inf),
     "deciding: rlea": Stage(
         lambda world, progress: world.agent.match(world.task), _with_agent, 300_000, "rlea.agent.context"
