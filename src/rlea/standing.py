@@ -5,7 +5,6 @@ For looking at errors after a run, never for deciding: like `metrics`, it reads 
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rlea.array_files import load_arrays, put_arrays
 from rlea.errors import InputError
 from rlea.graph import Ids, Links
 
@@ -65,32 +65,23 @@ class Standing:
 
     def put(self, path: Path) -> None:
         """Write it as safetensors (no pickle), for a caller who sees to the whole."""
-        from safetensors.numpy import save_file
-
-        arrays = {name: np.ascontiguousarray(getattr(self, name)) for name in _ARRAYS}
-        save_file(arrays, path, metadata={"rlea": json.dumps({"format": FORMAT})})
+        put_arrays(path, {name: getattr(self, name) for name in _TYPES}, FORMAT)
 
     @staticmethod
     def load(path: str | Path) -> Standing:
         """As it was written."""
-        from safetensors import SafetensorError, safe_open
-
         remedy = "align again, or remove it: the report can be made without it"
-        try:
-            with safe_open(path, framework="numpy") as file:
-                about = json.loads((file.metadata() or {}).get("rlea", "{}"))
-                arrays: dict[str, Any] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        except (OSError, SafetensorError, ValueError) as problem:
-            raise InputError("cannot be read as the standing of gold links", path=path, remedy=remedy) from problem
-        is_known = isinstance(about, dict) and about.get("format") == FORMAT and set(arrays) == set(_ARRAYS)
-        if not is_known or any(array.dtype != np.int32 or array.ndim != 1 for array in arrays.values()):
-            raise InputError("does not hold the standing of gold links", path=path, remedy=remedy)
+        other = "does not hold the standing of gold links"
+        unreadable = "cannot be read as the standing of gold links"
+        arrays = load_arrays(path, _TYPES, FORMAT, unreadable=unreadable, other=other, remedy=remedy)
+        if any(array.ndim != 1 for array in arrays.values()):
+            raise InputError(other, path=path, remedy=remedy)
         if len({len(array) for array in arrays.values()}) != 1:
             raise InputError("holds arrays that do not fit together", path=path, remedy=remedy)
         return Standing(**arrays)
 
 
-_ARRAYS = ("source_ids", "target_ids", "source_places", "target_places")
+_TYPES: dict[str, Any] = dict.fromkeys(("source_ids", "target_ids", "source_places", "target_places"), np.int32)
 
 
 def follow_links(

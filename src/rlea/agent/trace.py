@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rlea.array_files import load_arrays, put_arrays
 from rlea.errors import InputError
 from rlea.graph import Ids
 
@@ -84,26 +84,20 @@ class Trace:
 
     def put(self, path: Path) -> None:
         """Write it as it is, for a caller who sees to the whole."""
-        from safetensors.numpy import save_file
-
-        arrays = {name: np.ascontiguousarray(getattr(self, name)) for name in _TYPES}
-        save_file(arrays, path, metadata={"rlea": json.dumps({"format": FORMAT})})
+        put_arrays(path, {name: getattr(self, name) for name in _TYPES}, FORMAT)
 
     @staticmethod
     def load(path: str | Path) -> Trace:
         """A trace as it was saved."""
-        from safetensors import SafetensorError, safe_open
-
         remedy = "align again, or remove it: the rest of the run can be explained without it"
-        try:
-            with safe_open(path, framework="numpy") as file:
-                about = json.loads((file.metadata() or {}).get("rlea", "{}"))
-                arrays: dict[str, Any] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        except (OSError, SafetensorError, ValueError) as problem:
-            raise InputError("cannot be read as decisions of a run", path=path, remedy=remedy) from problem
-        is_known = isinstance(about, dict) and about.get("format") == FORMAT and set(arrays) == set(_TYPES)
-        if not is_known or any(arrays[name].dtype != kind for name, kind in _TYPES.items()):
-            raise InputError("does not hold decisions of this version", path=path, remedy=remedy)
+        arrays = load_arrays(
+            path,
+            _TYPES,
+            FORMAT,
+            unreadable="cannot be read as decisions of a run",
+            other="does not hold decisions of this version",
+            remedy=remedy,
+        )
         trace = Trace(**arrays)
         links, pairs = trace.source_ids.shape, trace.pair_source_ids.shape
         lengths = [trace.target_ids.shape, trace.keys.shape, trace.confidences.shape]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rlea import memory
+from rlea.pipeline import Clock
 
 MEMORY = (
     "peak resident memory of the one process, counted anew at each stage where the system allows it; "
@@ -14,17 +14,16 @@ MEMORY = (
 )
 
 
-class Costs:
+class Costs(Clock):
     """`with costs("deciding"): ...` notes what the block cost under that name."""
 
     def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
+        super().__init__()
         self.memory_mb: dict[str, float] = {}
 
     @contextmanager
     def __call__(self, stage: str) -> Iterator[None]:
         memory.reset_peak()
-        start = time.perf_counter()
-        yield
-        self.seconds[stage] = time.perf_counter() - start
+        with super().__call__(stage):
+            yield
         self.memory_mb[stage] = round(memory.peak_mb(), 1)

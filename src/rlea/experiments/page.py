@@ -14,7 +14,7 @@ from markupsafe import Markup
 from rlea.errors import InputError
 from rlea.experiments import EXPERIMENTS
 from rlea.experiments.desk import Desk, Options
-from rlea.experiments.grid import Results
+from rlea.experiments.grid import Results, results_of
 from rlea.experiments.reproduce import load
 from rlea.report.markdown import render_markdown
 from rlea.report.page import Section as HtmlSection
@@ -35,7 +35,7 @@ STORES = {
 def results_in(folder: Path) -> Results:
     """All that is kept in a folder, by the name of the store."""
     grids = [grid for name in STORES for grid in load(name).grids(Desk(Options(output=folder, data=folder)))]
-    return {grid.store.path.name: grid.store.records() for grid in grids}
+    return results_of(grids)
 
 
 @dataclass(frozen=True)
