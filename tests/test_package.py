@@ -15,13 +15,14 @@ SOURCE = ROOT / "src" / "rlea"
 
 # A module may import those before it in this list (and those of its own package), never those after it.
 LAYERS = [
-    ["errors", "progress", "memory", "record", "iri", "names"],
+    ["errors", "progress", "memory", "record", "iri", "names", "transliterate"],
     ["graph", "array_files"],
     ["embeddings"],
     ["candidates", "neighbourhood"],
-    ["approximate"],
+    ["approximate", "name_index"],
     ["matching"],
-    ["metrics", "ranks", "standing", "embed", "readers", "writers", "demo"],
+    ["metrics", "ranks", "standing", "embed", "readers", "writers", "demo", "paris"],
+    ["attributes"],
     ["matchers"],
     ["agent"],
     ["synthetic"],

@@ -36,6 +36,7 @@ MATCHERS: dict[str, Matcher] = {
     "stable": Matcher("matchers.stable", True, "stable marriage (Gale-Shapley)"),
     "seq": Matcher("matchers.seq", True, "the paper's sequential baseline, after BootEA"),
     "best-first": Matcher("matchers.best_first", True, "surest pair first, matches speak for their neighbours", True),
+    "paris": Matcher("matchers.paris", True, "PARIS: triples and literals of both graphs, no vectors", True),
     "rlea": Matcher(
         "agent.matcher", True, "the agent: remembers what it matched, learns from held-out seeds", True, trained=True
     ),

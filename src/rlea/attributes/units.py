@@ -1,0 +1,131 @@
+"""Units of measurement: what a unit measures, and how much of the chosen one of its kind it is."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import polars as pl
+
+NO_UNIT = 0
+_KINDS = ("", "length", "area", "volume", "mass", "time", "speed", "temperature", "share", "power", "data")
+# (kind, in metres, square metres, litres, kilograms, seconds, metres a second, ..., the ways to write it).
+_UNITS = (
+    ("length", 1e-3, "mm millimetre millimetres millimeter millimeters"),
+    ("length", 1e-2, "cm centimetre centimetres centimeter centimeters"),
+    ("length", 1.0, "m metre metres meter meters"),
+    ("length", 1e3, "km kilometre kilometres kilometer kilometers"),
+    ("length", 0.0254, "in inch inches"),
+    ("length", 0.3048, "ft foot feet"),
+    ("length", 0.9144, "yd yard yards"),
+    ("length", 1609.344, "mi mile miles"),
+    ("length", 1852.0, "nmi nauticalmile nautical-mile nautical-miles"),
+    ("area", 1.0, "m² m2 squaremetre squaremeter sqm"),
+    ("area", 1e4, "ha hectare hectares"),
+    ("area", 1e6, "km² km2 squarekilometre squarekilometer sqkm"),
+    ("area", 4046.8564224, "acre acres"),
+    ("area", 2589988.110336, "mi² mi2 squaremile sqmi"),
+    ("volume", 1e-3, "ml millilitre millilitres milliliter milliliters"),
+    ("volume", 1.0, "litre litres liter liters"),
+    ("volume", 1e3, "m³ m3 cubicmetre cubicmeter"),
+    ("mass", 1e-3, "g gram grams gramme grammes"),
+    ("mass", 1.0, "kg kilogram kilograms kilogramme kilogrammes"),
+    ("mass", 1e3, "tonne tonnes"),
+    ("mass", 0.45359237, "lb lbs pound pounds"),
+    ("mass", 0.028349523125, "oz ounce ounces"),
+    ("time", 1.0, "s sec second seconds"),
+    ("time", 60.0, "min minute minutes"),
+    ("time", 3600.0, "h hr hour hours"),
+    ("time", 86400.0, "day days"),
+    ("speed", 1.0, "m/s metrepersecond"),
+    ("speed", 1 / 3.6, "km/h kmh kilometreperhour"),
+    ("speed", 0.44704, "mph mileperhour"),
+    ("temperature", 1.0, "°C degreecelsius"),
+    ("temperature", 5 / 9, "°F degreefahrenheit"),
+    ("share", 0.01, "% percent"),
+    ("power", 1.0, "watt watts"),
+    ("power", 1e3, "kW kilowatt kilowatts"),
+    ("power", 1e6, "MW megawatt megawatts"),
+    ("data", 1.0, "byte bytes"),
+    ("data", 1e6, "MB megabyte megabytes"),
+)
+_FREEZING = 32.0  # water, in degrees Fahrenheit; degrees Celsius count from there
+
+# Some write 1.80 m where others write 180 and mean centimetres: what the numbers of two attributes that correspond may
+# differ by. Those of one kind, each way.
+FACTORS = np.array(
+    sorted(
+        {
+            factor
+            for value in (10.0, 100.0, 1e3, 1e4, 1e6, 60.0, 3600.0, 86400.0, 0.0254, 0.3048, 1.609344, 0.45359237)
+            for factor in (value, 1 / value)
+        }
+        | {453.59237, 1 / 453.59237, 2.58998811, 1 / 2.58998811, 2589988.11, 1 / 2589988.11, 2.54, 1 / 2.54}
+        | {1609.344, 1 / 1609.344, 30.48, 1 / 30.48},
+        key=lambda factor: (abs(math.log(factor)), factor),
+    )
+)
+
+_DATATYPES = r"^http://dbpedia\.org/datatype/(.+)$"
+_NUMBER = r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][+-]?\d{1,3})?"
+_MEASURED = rf"^({_NUMBER})\s*([^\d\s.,][^\s.]*)\.?$"
+_FEET_AND_INCHES = r"""^(\d{1,3})\s*(?:ft|feet|foot|'|′)\.?\s*(\d{1,2}(?:\.\d+)?)\s*(?:in|inch|inches|"|″|'')\.?$"""
+
+
+def _tables() -> tuple[list[str], list[int], list[float], list[float]]:
+    names, kinds, factors, offsets = [], [], [], []
+    for kind, factor, spellings in _UNITS:
+        for spelling in spellings.split():
+            names.append(spelling)
+            kinds.append(_KINDS.index(kind))
+            factors.append(factor)
+            offsets.append(-_FREEZING if spelling in ("°F", "degreefahrenheit") else 0.0)
+    return names, kinds, factors, offsets
+
+
+def measure(literals: pl.DataFrame) -> pl.DataFrame:
+    """The columns `written`, `measured` (Float64) and `unit` (Int16) for rows with `value`, `datatype` and `number`.
+
+    `number` is what a value without a unit is, null where it is no number. `written` is the number as it stands,
+    `measured` the same in the first unit of its kind (metres, kilograms, seconds, ...), null where there is no number;
+    `unit` is the kind, 0 where no unit is known.
+    """
+    import polars as pl
+
+    names, kinds, factors, offsets = _tables()
+    table = pl.DataFrame(
+        {"name": names, "kind": kinds, "factor": factors, "offset": offsets}, schema_overrides={"kind": pl.Int16}
+    )
+    text = pl.col("value").str.strip_chars()
+    tail = text.str.extract_groups(_MEASURED)
+    tall = text.str.extract_groups(_FEET_AND_INCHES)
+    name = pl.coalesce(
+        tail.struct.field("2"),
+        pl.when(pl.col("number").is_not_null()).then(pl.col("datatype").str.extract(_DATATYPES, 1)),
+    )
+    frame = literals.select(
+        # "10 M" are no metres and "3D" is no time, so that short forms are told by case.
+        pl.when(name.str.len_chars() > 3).then(name.str.to_lowercase()).otherwise(name).alias("name"),
+        tail.struct.field("1").str.replace_all(",", "", literal=True).cast(pl.Float64, strict=False).alias("head"),
+        (tall.struct.field("1").cast(pl.Float64) + tall.struct.field("2").cast(pl.Float64) / 12).alias("feet"),
+        "number",
+    ).join(table, on="name", how="left", maintain_order="left")
+    known = pl.col("kind").is_not_null()
+    written = pl.coalesce("feet", pl.when(known).then(pl.coalesce("head", "number")), "number")
+    return frame.select(
+        written.alias("written"),
+        pl.when(pl.col("feet").is_not_null())
+        .then(pl.col("feet") * 0.3048)
+        .when(known)
+        .then((written + pl.col("offset")) * pl.col("factor"))
+        .otherwise(written)
+        .alias("measured"),
+        pl.when(pl.col("feet").is_not_null())
+        .then(_KINDS.index("length"))
+        .otherwise(pl.col("kind").fill_null(NO_UNIT))
+        .cast(pl.Int16)
+        .alias("unit"),
+    )

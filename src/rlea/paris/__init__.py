@@ -1,0 +1,11 @@
+"""PARIS, the conventional aligner: entities, relations, attributes and classes aligned together, without training.
+
+After Suchanek, Abiteboul and Senellart, "PARIS: Probabilistic Alignment of Relations, Instances, and Schema" (PVLDB
+2011). The equations named in these files are those of that paper.
+"""
+
+from __future__ import annotations
+
+from rlea.paris.aligner import Alignment, Iteration, Paris, ParisSettings, run_paris
+
+__all__ = ["Alignment", "Iteration", "Paris", "ParisSettings", "run_paris"]

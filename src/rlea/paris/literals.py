@@ -1,0 +1,130 @@
+"""When two literals are the same: numbers by value, dates by day, text but for case, accents, punctuation and blanks.
+
+Every literal gets a key, and literals are equal if their keys are: with probability 1, or not at all, and
+nothing that is learnt about entities changes it, as in the paper.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import polars as pl
+
+# Precisions of a moment, coarse to fine; a year is the number that it is, since many files lose the datatype gYear.
+YEAR, MONTH, DAY, INSTANT = range(4)
+PRECISION_NAMES = ("year", "month", "day", "instant")
+
+_ZONE = r"(?:Z|[+-]\d{2}:\d{2})?"
+_MOMENT = r"^\+?(-?\d{4,6})-(\d{2})-(\d{2})(?:T(\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?))?" + _ZONE + "$"
+_MONTH = r"^\+?(-?\d{4,6})-(\d{2})" + _ZONE + "$"
+_YEAR = r"^\+?(-?\d{4,6})" + _ZONE + "$"
+_MIDNIGHT = r"^00:00(:00(\.0+)?)?$"
+# A code such as 0013159 is text: as a number it would be equal to 13159.
+_PLAIN_NUMBER = r"^[+-]?(?:0|[1-9]\d*|[1-9]\d{0,2}(?:,\d{3})+)(?:\.\d+)?(?:[eE][+-]?\d{1,3})?$"
+_TYPED_NUMBER = r"^[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d{1,3})?$|^[+-]?\.\d+(?:[eE][+-]?\d{1,3})?$"
+_NUMERIC_TYPE = (
+    r"XMLSchema#(?:decimal|double|float|integer|int|long|short|byte"
+    r"|unsigned(?:Long|Int|Short|Byte)|(?:non)?(?:Positive|Negative)Integer|(?:positive|negative)Integer)$"
+    r"|^http://dbpedia\.org/datatype/"
+)
+# Only units that follow a number in text; letters that could begin a word or a code are not among them.
+_UNIT = r"^([+-]?[\d.,]*\d)\s*(?:km²|km2|m²|m2|km|cm|mm|kg|ft|lb|min|°C|°F|°|%|€|\$|£|m|g|s|h)$"
+_EXACT = 1e15  # whole numbers below are exact as floating-point numbers
+
+
+def literal_keys(literals: pl.DataFrame) -> pl.DataFrame:
+    """The columns `key`, `precision` and `coarser` for literals with the string columns `value` and `datatype`.
+
+    `key` is null where a literal says nothing (it is empty). `precision` is that of a moment, null for all else but
+    for numbers that may be a year. `coarser` is a list of the keys of a moment at the precisions below its own,
+    finest last, null for all else.
+    """
+    import polars as pl
+
+    value = pl.col("value").str.strip_chars()
+    frame = literals.select(value.alias("value"), "datatype").with_columns(
+        pl.col("value").str.extract_groups(_MOMENT).alias("moment"),
+        pl.col("value").str.extract_groups(_MONTH).alias("month"),
+        pl.when(pl.col("datatype").str.ends_with("#gYear")).then(pl.col("value").str.extract(_YEAR, 1)).alias("year"),
+    )
+    day, month = pl.col("moment").struct.field, pl.col("month").struct.field
+    frame = frame.select(
+        "value",
+        "datatype",
+        pl.coalesce(day("1"), month("1"), pl.col("year")).alias("y"),
+        _valid(pl.coalesce(day("2"), month("2")), 12).alias("m"),
+        _valid(day("3"), 31).alias("d"),
+        pl.when(~day("4").str.contains(_MIDNIGHT)).then(day("4")).alias("t"),
+        # "1960-13-40" looks like a date and is none; 00 is how some files say that month or day is unknown.
+        (
+            pl.coalesce(day("2"), month("2"), pl.lit("00")).cast(pl.Int32).gt(12)
+            | pl.coalesce(day("3"), pl.lit("00")).cast(pl.Int32).gt(31)
+        ).alias("wrong"),
+    )
+    frame = frame.with_columns(pl.when(~pl.col("wrong")).then(pl.col("y")).cast(pl.Int64).alias("y"))
+    known = pl.col("y").is_not_null()
+    year_key = pl.format("n:{}", "y")
+    month_key = pl.format("d:{}-{}", "y", "m")
+    day_key = pl.format("d:{}-{}-{}", "y", "m", "d")
+    instant_key = pl.format("d:{}-{}-{}T{}", "y", "m", "d", "t")
+    number = _number_key()
+    whole_year = number.str.contains(r"^n:[12]\d{3}$")
+    text = pl.col("value").pipe(_text_key)
+    precision = (
+        pl.when(known & instant_key.is_not_null())
+        .then(INSTANT)
+        .when(known & day_key.is_not_null())
+        .then(DAY)
+        .when(known & month_key.is_not_null())
+        .then(MONTH)
+        .when(known | whole_year)
+        .then(YEAR)
+    )
+    return frame.select(
+        pl.coalesce(pl.when(known).then(pl.coalesce(instant_key, day_key, month_key, year_key)), number, text).alias(
+            "key"
+        ),
+        precision.cast(pl.Int8).alias("precision"),
+        pl.when(known).then(pl.concat_list(year_key, month_key, day_key)).alias("coarser"),
+    )
+
+
+def _valid(part: pl.Expr, largest: int) -> pl.Expr:
+    """A month or a day as two digits, null where it is unknown (00)."""
+    import polars as pl
+
+    return pl.when(part.cast(pl.Int32).is_between(1, largest)).then(part)
+
+
+def _number_key() -> pl.Expr:
+    """The number that a value is, in one spelling; null where it is none."""
+    import polars as pl
+
+    value = pl.col("value")
+    bare = pl.coalesce(
+        pl.when(value.str.contains(_PLAIN_NUMBER)).then(value),
+        pl.when(pl.col("datatype").str.contains(_NUMERIC_TYPE) & value.str.contains(_TYPED_NUMBER)).then(value),
+        pl.when(value.str.extract(_UNIT, 1).str.contains(_PLAIN_NUMBER)).then(value.str.extract(_UNIT, 1)),
+    ).str.replace_all(",", "", literal=True)
+    number = bare.cast(pl.Float64, strict=False)
+    whole = (number == number.floor()) & (number.abs() < _EXACT)
+    return (
+        pl.when(whole)
+        .then(pl.format("n:{}", pl.when(whole).then(number).cast(pl.Int64)))
+        # Beyond that a whole number is told by its digits, lest neighbours become equal.
+        .when(bare.str.contains(r"^[+-]?\d+$"))
+        .then(pl.format("n:{}", bare.str.strip_prefix("+")))
+        .when(number.is_finite())
+        .then(pl.format("n:{}", number.round_sig_figs(12)))
+    )
+
+
+def _text_key(value: pl.Expr) -> pl.Expr:
+    """Text without case, accents, punctuation and repeated blanks; as it is where nothing else would be left."""
+    import polars as pl
+
+    # Only the accents of European scripts: the vowel signs of others are marks too and tell words apart.
+    plain = value.str.normalize("NFKD").str.replace_all(r"[\x{0300}-\x{036F}]", "").str.to_lowercase()
+    words = plain.str.replace_all(r"[^\p{L}\p{N}\p{M}]+", " ").str.strip_chars()
+    return pl.when(words != "").then(pl.format("s:{}", words)).when(value != "").then(pl.format("s:{}", value))
