@@ -25,6 +25,7 @@ LAYERS = [
     ["attributes"],
     ["matchers"],
     ["agent"],
+    ["fusion"],
     ["synthetic"],
     ["joint"],
     ["report"],

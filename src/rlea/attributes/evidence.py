@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -77,6 +77,8 @@ class AttributeEvidence:
     conflict: Floats  # (num_pairs,) what contradictions take off
     correspondences: tuple[Correspondence, ...]  # the strongest first
     num_compared: int  # pairs looked at
+    # Support and conflict of any pairs of entity ids, (num_pairs,) each, by the same correspondences.
+    weigh: Callable[[Ids, Ids], tuple[Floats, Floats]]
     notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
@@ -143,6 +145,11 @@ def score_attributes(
     support, conflict = _weigh(told, table, looked_at, num_entities, settings)
     scores = _scores(support, conflict, num_entities)
     kept = (support > 0.0) & (scores >= settings.floor)
+
+    def weigh(source_ids: Ids, target_ids: Ids) -> tuple[Floats, Floats]:
+        weighed = _weigh(told, table, _codes(source_ids, target_ids, width), num_entities, settings)
+        return weighed[0].astype(np.float32), weighed[1].astype(np.float32)
+
     progress("attributes", steps, steps, f"{int(kept.sum()):,} pairs share something telling")
     return AttributeEvidence(
         (looked_at[kept] // width).astype(np.int32),
@@ -152,6 +159,7 @@ def score_attributes(
         conflict[kept].astype(np.float32),
         describe(told, table, settings.least_strength),
         len(looked_at),
+        weigh,
     )
 
 
@@ -176,8 +184,11 @@ def compare_values(one: Sequence[str], other: Sequence[str]) -> float:
 
 
 def _nothing(note: str) -> AttributeEvidence:
+    def weigh(source_ids: Ids, target_ids: Ids) -> tuple[Floats, Floats]:
+        return np.zeros(len(source_ids), np.float32), np.zeros(len(source_ids), np.float32)
+
     ids, none = np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.float32)
-    return AttributeEvidence(ids, ids, none, none, none, (), 0, (note,))
+    return AttributeEvidence(ids, ids, none, none, none, (), 0, weigh, (note,))
 
 
 def _codes(source_ids: NDArray[Any], target_ids: NDArray[Any], num_targets: int) -> Codes:
@@ -235,7 +246,7 @@ def _weigh(
     return support, conflict
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, parallel=True)
 def _weigh_pairs(  # type: ignore[no-untyped-def]
     source,
     target,
@@ -254,10 +265,10 @@ def _weigh_pairs(  # type: ignore[no-untyped-def]
     support,
     conflict,
 ):
-    weights = np.empty(_MOST_AGREEMENTS, dtype=np.float64)
-    own = np.empty(_MOST_AGREEMENTS, dtype=np.int64)
-    other = np.empty(_MOST_AGREEMENTS, dtype=np.int64)
-    for k in range(len(source_ids)):
+    for k in numba.prange(len(source_ids)):
+        weights = np.empty(_MOST_AGREEMENTS, dtype=np.float64)
+        own = np.empty(_MOST_AGREEMENTS, dtype=np.int64)
+        other = np.empty(_MOST_AGREEMENTS, dtype=np.int64)
         i, j = source_ids[k], target_ids[k]
         size = 0
         against = 0.0

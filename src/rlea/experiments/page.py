@@ -28,6 +28,7 @@ STORES = {
     "bootea": ("deciders", "joint"),
     "conventional": ("deciders",),
     "scale": ("scale", "deciders"),
+    "evidence": ("evidence",),
     "dangling": ("deciders",),
 }
 

@@ -1,0 +1,175 @@
+"""The channels of a pair of graphs: names, words, attributes, and PARIS from links that are known."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from rlea.agent.memory import Floats
+from rlea.agent.sight import Pairs, is_near
+from rlea.agent.spread import inner_products
+from rlea.candidates import Candidates, find_candidates, prepare
+from rlea.embeddings import Embeddings
+from rlea.fusion.channel import ATTRIBUTES, NAMES, PARIS, WORDS, Channel, Table, sparse_products
+from rlea.graph import GraphPair, Ids, Links
+from rlea.progress import Progress, silent
+
+PROPOSALS = 10  # best pairs of every entity that a channel brings into the game, both ways
+MOST_SEARCHED = 3_000_000_000  # pairs of entities; of more, words are not searched: the search is exact and quadratic
+ENCODED = 256  # dimensions of a sentence encoder's vectors
+MOST_SUPPORT, SUPPORT_UNIT = 20.0, 5.0  # log-odds of attributes beyond say no more; and what is 1 on our scale
+MOST_CERTAINTY, CERTAINTY_UNIT = 12.0, 5.0  # -log of PARIS's doubt, likewise
+CONFLICT_UNIT = 3.0
+
+
+def collect(
+    pair: GraphPair, links: Links, wanted: Sequence[str], *, encoder: str = "", progress: Progress = silent
+) -> list[Channel]:
+    """The wanted ones of names, words and attributes that have something to say.
+
+    `links` teach which attribute holds the names of entities with opaque identifiers, and which attributes correspond;
+    which entity is linked to which does not show in what a channel says of them.
+    """
+    channels: list[Channel] = []
+    if NAMES in wanted:
+        channels += _names(pair, links, encoder, progress)
+    if WORDS in wanted:
+        channels += _words(pair, progress)
+    if ATTRIBUTES in wanted:
+        channels.append(_attributes(pair, links, progress))
+    # Words of large graphs are not searched, but have their say about the pairs of others.
+    return [channel for channel in channels if len(channel.proposals) or not channel.info.get("searched", True)]
+
+
+def reason(pair: GraphPair, links: Links, *, use_names: bool = True, progress: Progress = silent) -> Channel:
+    """PARIS from links that it takes for certain: it says of them what it was told, so ask it about others."""
+    from rlea.paris import ParisSettings, run_paris
+
+    known = GraphPair(pair.name, pair.source, pair.target, train=links)
+    found = run_paris(known, ParisSettings(use_names=use_names), progress=progress)
+    doubts = np.maximum(found.doubts, np.exp(-MOST_CERTAINTY))
+    certainty = np.asarray(-np.log(doubts) / CERTAINTY_UNIT, np.float32)
+    pairs = Pairs(found.source_ids, found.target_ids)
+    near = is_near(pairs, certainty, PROPOSALS) if len(pairs) else np.zeros(0, np.bool_)
+    pairs, certainty = Pairs(pairs.source_ids[near], pairs.target_ids[near]), certainty[near]
+    table = Table(pairs, certainty)
+    info = {
+        "iterations": len(found.iterations),
+        "relations": found.relations,
+        "attributes": found.attributes,
+        "classes": found.classes,
+    }
+    return Channel(PARIS, ("paris",), pairs, lambda wanted: table(wanted)[:, None], info)
+
+
+def _names(pair: GraphPair, links: Links, encoder: str, progress: Progress) -> list[Channel]:
+    from rlea.embed.name_vectors import name_vectors, readable_names
+    from rlea.name_index import search_names
+
+    back = Links(links.target_ids, links.source_ids)
+    source, told_source = readable_names(pair.source, pair.target, links)
+    target, told_target = readable_names(pair.target, pair.source, back)
+    named = replace(pair, source=replace(pair.source, names=source), target=replace(pair.target, names=target))
+    found = search_names(named, *_everybody(pair), PROPOSALS, progress=progress)
+    info = {"source": told_source, "target": told_target}
+    channels = [_of_sparse(NAMES, "name", found.candidates, info)]
+    if encoder:
+        vectors = name_vectors(replace(pair, train=links), ENCODED, encoder=encoder)
+        dense = Embeddings(vectors.source, vectors.target, measure="inner")
+        close = pairs_of(find_candidates(dense, *_everybody(pair), PROPOSALS, progress))
+
+        def meaning(pairs: Pairs) -> Floats:
+            cosines = inner_products(vectors.source, vectors.target, pairs.source_ids, pairs.target_ids)
+            return np.asarray(np.maximum(cosines, 0)[:, None], np.float32)
+
+        channels.append(Channel(NAMES, ("meaning",), close, meaning, {"encoder": encoder}))
+    return channels
+
+
+def _words(pair: GraphPair, progress: Progress) -> list[Channel]:
+    from rlea.fusion.words import word_vectors
+
+    channels = []
+    for column, vectors in zip(("words", "words around"), word_vectors(pair), strict=True):
+        is_searched = pair.source.num_entities * pair.target.num_entities <= MOST_SEARCHED
+        k = PROPOSALS if is_searched else 0
+        found = find_candidates(vectors, *_everybody(pair), k, progress)
+        info = {"words": int(vectors.source.shape[1]), "searched": is_searched}
+        channels.append(_of_sparse(WORDS, column, found, info))
+    return channels
+
+
+def _attributes(pair: GraphPair, links: Links, progress: Progress) -> Channel:
+    from rlea.attributes import score_attributes
+
+    found = score_attributes(replace(pair, train=links), progress=progress)
+
+    def score(pairs: Pairs) -> Floats:
+        support, conflict = found.weigh(pairs.source_ids, pairs.target_ids)
+        return np.column_stack([np.minimum(support, MOST_SUPPORT) / SUPPORT_UNIT, conflict / CONFLICT_UNIT])
+
+    return Channel(
+        ATTRIBUTES, ("attributes", "conflict"), Pairs(found.source_ids, found.target_ids), score, found.as_dict()
+    )
+
+
+def _of_sparse(name: str, column: str, found: Candidates, info: dict[str, Any]) -> Channel:
+    source, target = (
+        prepare(part, found.embeddings).tocsr() for part in (found.embeddings.source, found.embeddings.target)
+    )
+    for part in (source, target):
+        part.sort_indices()
+    return Channel(
+        name, (column,), pairs_of(found), lambda wanted: sparse_products(source, target, wanted)[:, None], info
+    )
+
+
+def pairs_of(candidates: Candidates) -> Pairs:
+    """Candidates by the ids of their entities."""
+    pairs = candidates.pairs
+    return Pairs.of(candidates.source_ids[pairs.rows], candidates.target_ids[pairs.columns])
+
+
+def _everybody(pair: GraphPair) -> tuple[Ids, Ids]:
+    return np.arange(pair.source.num_entities, dtype=np.int32), np.arange(pair.target.num_entities, dtype=np.int32)
+
+
+class Evidence:
+    """The channels of one pair of graphs, each made once for the links that it is made with."""
+
+    def __init__(self, pair: GraphPair, *, encoder: str = "", progress: Progress = silent) -> None:
+        self.pair, self.encoder, self.progress = pair, encoder, progress
+        self.seconds: dict[tuple[str, bytes], float] = {}  # that making each took
+        self.asked: set[tuple[str, bytes]] = set()  # who was asked for; whoever counts costs may clear it
+        self._kept: dict[tuple[str, bytes], list[Channel]] = {}
+
+    def collect(self, links: Links, wanted: Sequence[str]) -> list[Channel]:
+        """As `collect`, in the order of the names here."""
+        # Words hang on no links.
+        return [
+            channel
+            for name in (NAMES, WORDS, ATTRIBUTES)
+            if name in wanted
+            for channel in self._made(name, Links.empty() if name == WORDS else links)
+        ]
+
+    def reason(self, links: Links) -> list[Channel]:
+        """PARIS from links, if it has found anything."""
+        return self._made(PARIS, links)
+
+    def _made(self, name: str, links: Links) -> list[Channel]:
+        key = name, links.source_ids.tobytes() + b"|" + links.target_ids.tobytes()
+        self.asked.add(key)
+        if key not in self._kept:
+            start = time.perf_counter()
+            if name == PARIS:
+                found = reason(self.pair, links, progress=self.progress)
+                self._kept[key] = [found] if len(found.proposals) else []
+            else:
+                self._kept[key] = collect(self.pair, links, [name], encoder=self.encoder, progress=self.progress)
+            self.seconds[key] = time.perf_counter() - start
+        return self._kept[key]

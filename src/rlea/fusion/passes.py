@@ -1,0 +1,140 @@
+"""The game with opinions: pairs begin at what the channels say of them, and every match speaks for its neighbours'.
+
+The rules are those of `rlea.agent.passes`; in place of given vectors there is the opinion of a pair, a logit, which a
+temperature brings to the scale of best-first's key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from rlea.agent.memory import Floats
+from rlea.agent.passes import SEARCHED, Decisions, PassSettings, Scene, memory_of, numbers, unsure
+from rlea.agent.sight import Pairs, is_near, mean_of_best
+from rlea.agent.spread import inner_products, spread
+from rlea.candidates import find_candidates
+from rlea.embeddings import Embeddings
+from rlea.fusion.channels import pairs_of
+from rlea.matchers.evidence_game import Extra, Game, Rules, Side, Vectors, no_extra, play, sort_rows
+from rlea.neighbourhood import Neighbourhood
+
+Opinion = Callable[[Pairs], Floats]  # logits of pairs
+
+
+def play_opinions(
+    scene: Scene, settings: PassSettings, proposed: Pairs, opinion: Opinion, least: float, *, structure: bool = True
+) -> Decisions:
+    """Fixed passes: the first from opinions and seeds, the others from what the one before decided as well.
+
+    `least` is the opinion of pairs that a match brings into the game within a pass; a later pass asks for their own.
+    Without `structure` matches say nothing of each other, and one pass is all.
+    """
+    decisions: Decisions | None = None
+    for _ in range(settings.fixed if structure else 1):
+        decisions = _play_pass(scene, settings, proposed, opinion, least, decisions, structure)
+    assert decisions is not None
+    assert decisions.worth is not None
+    pairs, near = decisions.pairs, is_near(decisions.pairs, decisions.worth, settings.kept)
+    # An entity that was left over may be matched with one that is not among its best.
+    near |= np.isin(numbers(pairs), numbers(Pairs(decisions.source_ids, decisions.target_ids)))
+    places = np.flatnonzero(near)
+    places = places[np.lexsort((pairs.target_ids[places], pairs.source_ids[places]))]
+    worth, keys = (to_logits(values, settings) for values in (decisions.worth[places], decisions.keys))
+    kept = Pairs(pairs.source_ids[places], pairs.target_ids[places])
+    return replace(decisions, pairs=kept, worth=worth, keys=keys)
+
+
+def to_logits(keys: Floats, settings: PassSettings) -> Floats:
+    """Keys of best-first's scale as logits, where nobody is worth 0."""
+    return np.asarray((keys - np.float32(settings.nobody)) / np.float32(settings.temperature), np.float32)
+
+
+def _play_pass(
+    scene: Scene,
+    settings: PassSettings,
+    proposed: Pairs,
+    opinion: Opinion,
+    least: float,
+    before: Decisions | None,
+    structure: bool,
+) -> Decisions:
+    memory = memory_of(scene, before)
+    parts = [proposed] if before is None else [proposed, before.pairs]
+    # Vectors are made of links; without any there is nothing to spread.
+    vectors = spread(memory, settings.spread, scene.seed) if structure and len(memory.source_ids) else None
+    num_cells = len(scene.source_ids) * len(scene.target_ids)
+    if vectors is not None and before is not None and num_cells <= settings.most_searched:
+        found = Embeddings(vectors[0][:, ::SEARCHED], vectors[1][:, ::SEARCHED], measure="inner")
+        parts.append(pairs_of(find_candidates(found, *unsure(scene, before, settings.sure), settings.candidates)))
+    pairs = Pairs.of(
+        *(np.concatenate([getattr(part, side) for part in parts]) for side in ("source_ids", "target_ids"))
+    )
+    bases = from_logits(opinion(pairs), settings)
+    extra = no_extra()
+    if vectors is not None:
+        share = np.float32(settings.likeness)
+        likeness = inner_products(*vectors, pairs.source_ids, pairs.target_ids)
+        means = [np.zeros(len(part), np.float32) for part in vectors]
+        for part, ids in zip(means, (pairs.source_ids, pairs.target_ids), strict=True):
+            best = mean_of_best(ids, likeness)
+            part[: len(best)] = best
+        bases += share * (2 * likeness - means[0][pairs.source_ids] - means[1][pairs.target_ids])
+        extra = Extra(share, *vectors, *means)
+    # A pair that a match brings in begins at twice a product, less the means of its two entities (`evidence_game`); of
+    # vectors without a component only the means are left, which are set to give `least`.
+    start = float(from_logits(np.array([least], np.float32), settings)[0])
+    sides = [_side(around, ids, -start / 2) for around, ids in _both(scene)]
+    nothing, no_rows = np.zeros((0, 0), np.float32), [_no_rows(side.starts) for side in sides]
+    silent_vectors = Vectors(2, np.float32(1.0), nothing, nothing, *no_rows[0], *no_rows[1])
+    starts = np.searchsorted(pairs.source_ids, np.arange(scene.board.num_source + 1)).astype(np.int64)
+    source_ids, target_ids = pairs.source_ids.copy(), pairs.target_ids.copy()
+    sort_rows(starts, source_ids, target_ids, bases, np.uint64(scene.seed))
+    game = Game(sides[0], sides[1], silent_vectors, extra, source_ids, target_ids, bases, starts[:-1], starts[1:])
+    nobody = np.zeros(0, np.int32)
+    earlier = (nobody, nobody) if before is None else (before.source_ids, before.target_ids)
+    known = (scene.seeds.source_ids, scene.seeds.target_ids, *earlier)
+    shape = (len(scene.board.source.functionality), len(scene.board.target.functionality))
+    is_frozen = before is not None or not structure
+    like = np.zeros(shape, np.float32) if before is None else memory.correspondence
+    links, _, grown = play(game, *known, like, is_frozen, _rules(settings, scene.seed))
+    source_ids, target_ids, keys, confidences = links
+    return Decisions(source_ids, target_ids, keys, confidences, Pairs(grown[0], grown[1]), grown[2])
+
+
+def from_logits(logits: Floats, settings: PassSettings) -> Floats:
+    """Logits on the scale of best-first's key."""
+    return np.asarray(np.float32(settings.temperature) * logits + np.float32(settings.nobody), np.float32)
+
+
+def _both(scene: Scene) -> tuple[tuple[Neighbourhood, np.ndarray], tuple[Neighbourhood, np.ndarray]]:
+    return (scene.board.source, scene.source_ids), (scene.board.target, scene.target_ids)
+
+
+def _side(around: Neighbourhood, ids: np.ndarray, mean: float) -> Side:
+    count = len(around.starts) - 1
+    is_open = np.zeros(count, np.bool_)
+    is_open[ids] = True
+    means = np.full(count, mean, np.float32)
+    return Side(around.starts, around.relation_ids, around.neighbour_ids, around.functionality, means, is_open)
+
+
+def _no_rows(starts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return np.zeros(len(starts), np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32)
+
+
+def _rules(settings: PassSettings, seed: int) -> Rules:
+    return Rules(
+        weight=np.float32(settings.evidence_weight),
+        creation=np.float32(settings.creation),
+        floor=np.float32(settings.floor),
+        smoothing=np.float32(1.0),
+        kept_weight=np.float32(settings.kept_weight),
+        temperature=np.float32(settings.temperature),
+        nobody=np.float32(settings.nobody),
+        seed=np.uint64(seed),
+        anchored=False,
+        least=np.float32(-np.inf),
+    )

@@ -1,0 +1,82 @@
+"""Words as vectors: all that is written about an entity, and about its neighbours, as one bag of words each.
+
+A name is one text of many. "album by Brad Paisley" describes an entity of one graph, and in the other graph the album's
+name or its neighbour has the same words. Words that only one graph has, or that are everywhere, say nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rlea.embed.names import plain
+from rlea.embeddings import Embeddings
+from rlea.graph import GraphPair, KnowledgeGraph
+from rlea.names import is_readable
+from rlea.transliterate import transliterate
+
+MOST_SHARED = 1 / 15  # of all entities that may have a word for it to count
+FEW = 50  # entities that may have a word in any case
+
+
+def word_vectors(pair: GraphPair) -> tuple[Embeddings, Embeddings]:
+    """TF-IDF vectors of the words of every entity, and of these with its neighbours' words; unit rows, inner product.
+
+    A word counts 1 + log(its number) times how rare it is among the entities of both graphs.
+    """
+    from scipy.sparse import csr_matrix
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    texts = [texts_of(graph) for graph in (pair.source, pair.target)]
+    # One letter or digit is a word too: "Part 2". A word that occurs once connects nothing.
+    vectorizer = CountVectorizer(token_pattern=r"\w+", lowercase=False, min_df=2, dtype=np.float32)
+    try:
+        counts = vectorizer.fit_transform([*texts[0], *texts[1]]).tocsr()
+    except ValueError:  # no word occurs twice: there is nothing to compare, which is an answer too
+        counts = csr_matrix(np.zeros((len(texts[0]) + len(texts[1]), 1), np.float32))
+    own = counts[: len(texts[0])], counts[len(texts[0]) :]
+    around = [part + neighbours_of(graph) @ part for part, graph in zip(own, (pair.source, pair.target), strict=True)]
+    return _weigh(*own), _weigh(*around)
+
+
+def texts_of(graph: KnowledgeGraph) -> list[str]:
+    """What is written about every entity: its name and its literals, in Latin letters without accents and case."""
+    texts: list[list[str]] = [[plain(transliterate(name))] if is_readable(name) else [] for name in graph.names]
+    literals = graph.literals
+    seen: dict[str, str] = {}  # values recur
+    for entity, value in zip(literals.entity_ids.tolist(), literals.values, strict=True):
+        if value not in seen:
+            seen[value] = plain(transliterate(value))
+        texts[entity].append(seen[value])
+    return [" ".join(parts) for parts in texts]
+
+
+def neighbours_of(graph: KnowledgeGraph) -> Any:
+    """How many triples join any two entities, a sparse (num_entities, num_entities) matrix."""
+    from scipy.sparse import csr_matrix
+
+    heads, tails = graph.triples[:, 0], graph.triples[:, 2]
+    shape = (graph.num_entities, graph.num_entities)
+    joins = csr_matrix((np.ones(len(heads), np.float32), (heads, tails)), shape=shape)
+    return joins + joins.T
+
+
+def _weigh(source: Any, target: Any) -> Embeddings:
+    from scipy.sparse import csr_matrix, diags, vstack
+    from sklearn.preprocessing import normalize
+
+    num_source, num_entities = source.shape[0], source.shape[0] + target.shape[0]
+    both = vstack([source, target]).tocsr()
+    shares = source.getnnz(axis=0), target.getnnz(axis=0)
+    having = shares[0] + shares[1]
+    kept = np.flatnonzero((shares[0] > 0) & (shares[1] > 0) & (having <= max(FEW, MOST_SHARED * num_entities)))
+    if not len(kept):
+        nothing = csr_matrix(np.zeros((num_entities, 1), np.float32))
+        return Embeddings(nothing[:num_source], nothing[num_source:], name="words", measure="inner")
+    both = both[:, kept]
+    both.data = 1 + np.log(both.data)
+    rarity = np.log((1 + num_entities) / (1 + having[kept])) + 1
+    both = normalize((both @ diags(rarity.astype(np.float32))).tocsr()).astype(np.float32)
+    both.sort_indices()
+    return Embeddings(both[:num_source], both[num_source:], name="words", measure="inner")
