@@ -108,7 +108,8 @@ class Bars(Watch):
 def place_of(cell: Cell) -> tuple[str, str]:
     """Row and column of a cell."""
     names = cell.result
-    return str(names.get("model", names.get("stage", ""))), str(names.get("pair", names.get("entities", "")))
+    row = next((names[key] for key in ("model", "stage", "aligner") if key in names), "")
+    return str(row), str(names.get("pair", names.get("entities", "")))
 
 
 def name_of(cell: Cell) -> str:

@@ -12,8 +12,8 @@ import pytest
 from rlea.experiments import EXPERIMENTS
 from rlea.experiments.deciding import COLUMNS
 
-# Cells of a quick run: models x deciders, numbers of candidates, variants, stages x sizes.
-CELLS = {"main": 40, "candidates": 4, "ablation": 3, "bootea": 9, "conventional": 4, "scale": 14, "dangling": 3}
+# Cells of a quick run: models x deciders (and PARIS once), numbers of candidates, variants, stages x sizes.
+CELLS = {"main": 40, "candidates": 4, "ablation": 3, "bootea": 9, "conventional": 5, "scale": 14, "dangling": 3}
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,7 @@ STORES = {
     "candidates": ("candidates",),
     "ablation": ("ablation",),
     "bootea": ("deciders", "joint"),
-    "conventional": ("deciders",),
+    "conventional": ("deciders", "paris"),
     "scale": ("scale", "deciders"),
     "evidence": ("evidence",),
     "dangling": ("deciders",),

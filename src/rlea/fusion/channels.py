@@ -57,12 +57,7 @@ def reason(pair: GraphPair, links: Links, *, use_names: bool = True, progress: P
     near = is_near(pairs, certainty, PROPOSALS) if len(pairs) else np.zeros(0, np.bool_)
     pairs, certainty = Pairs(pairs.source_ids[near], pairs.target_ids[near]), certainty[near]
     table = Table(pairs, certainty)
-    info = {
-        "iterations": len(found.iterations),
-        "relations": found.relations,
-        "attributes": found.attributes,
-        "classes": found.classes,
-    }
+    info = {"iterations": len(found.iterations), "schema": found.schema}
     return Channel(PARIS, ("paris",), pairs, lambda wanted: table(wanted)[:, None], info)
 
 

@@ -6,11 +6,12 @@ It looks at triples, literals and seeds, and neither at vectors nor at candidate
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from rlea.graph import GraphPair
+from rlea.graph import GraphPair, KnowledgeGraph
 from rlea.matchers.selection import descending, take_in_order
 from rlea.matching import Matching, Task
-from rlea.paris import ParisSettings, run_paris
+from rlea.paris import Paris, ParisSettings, run_paris
 
 
 def match(task: Task, settings: ParisSettings | None = None) -> Matching:
@@ -18,7 +19,18 @@ def match(task: Task, settings: ParisSettings | None = None) -> Matching:
     found = run_paris(GraphPair("", task.source, task.target, train=task.seeds), settings)
     pools = task.candidates
     kept = np.isin(found.source_ids, pools.source_ids) & np.isin(found.target_ids, pools.target_ids)
-    rows, columns, doubts = found.source_ids[kept], found.target_ids[kept], found.doubts[kept]
-    order = descending(-doubts, rows, columns, task.seed)
-    taken = take_in_order(order, rows, columns, task.source.num_entities, task.target.num_entities)
+    return take_pairs(found, task.source, task.target, task.seed, kept)
+
+
+def take_pairs(
+    found: Paris, source: KnowledgeGraph, target: KnowledgeGraph, seed: int, kept: NDArray[np.bool_] | None = None
+) -> Matching:
+    """What PARIS found as one-to-one links: the surest pair first, and both of its entities leave.
+
+    `kept`, of shape (num_pairs,), says which pairs may be taken; all where it is not given.
+    """
+    places = slice(None) if kept is None else kept
+    rows, columns, doubts = found.source_ids[places], found.target_ids[places], found.doubts[places]
+    order = descending(-doubts, rows, columns, seed)
+    taken = take_in_order(order, rows, columns, source.num_entities, target.num_entities)
     return Matching.of(rows[taken], columns[taken], 1.0 - doubts[taken])

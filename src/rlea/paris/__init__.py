@@ -6,6 +6,7 @@ After Suchanek, Abiteboul and Senellart, "PARIS: Probabilistic Alignment of Rela
 
 from __future__ import annotations
 
-from rlea.paris.aligner import Alignment, Iteration, Paris, ParisSettings, run_paris
+from rlea.paris.aligner import Iteration, Paris, ParisSettings, run_paris
+from rlea.schema import Alignment
 
 __all__ = ["Alignment", "Iteration", "Paris", "ParisSettings", "run_paris"]

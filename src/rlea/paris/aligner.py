@@ -11,6 +11,7 @@ from rlea.paris.equivalence import Equivalence, equate, fix, maximal
 from rlea.paris.facts import Doubles, Facts, gather_facts
 from rlea.paris.inclusion import Inclusion, include, include_classes, weigh
 from rlea.progress import Progress, silent
+from rlea.schema import Alignment, Schema, surest_first
 
 
 @dataclass(frozen=True)
@@ -37,17 +38,6 @@ class ParisSettings:
 
 
 @dataclass(frozen=True)
-class Alignment:
-    """Two relations, attributes or classes, and how likely either is included in the other."""
-
-    source: str
-    target: str
-    is_inverse: bool  # the source relation corresponds to the inverse of the target relation
-    source_in_target: float
-    target_in_source: float
-
-
-@dataclass(frozen=True)
 class Iteration:
     """What one turn found."""
 
@@ -71,6 +61,11 @@ class Paris:
 
     def __len__(self) -> int:
         return len(self.source_ids)
+
+    @property
+    def schema(self) -> Schema:
+        """What corresponds in the schemas, as writers and the report take it."""
+        return Schema(self.relations, self.attributes, self.classes)
 
 
 def run_paris(pair: GraphPair, settings: ParisSettings | None = None, *, progress: Progress = silent) -> Paris:
@@ -140,19 +135,19 @@ def _relation_alignments(
     inverse = _alignments(
         source.relations, target.relations, there[:, num_target:], back[:, num_source:].T, floor, is_inverse=True
     )
-    return _sorted([*straight, *inverse])
+    return surest_first([*straight, *inverse])
 
 
 def _attribute_alignments(
     source: Facts, target: Facts, forward: Inclusion, backward: Inclusion, floor: float
 ) -> tuple[Alignment, ...]:
     names = source.values.attributes, target.values.attributes
-    return _sorted(_alignments(*names, forward.attributes, backward.attributes.T, floor))
+    return surest_first(_alignments(*names, forward.attributes, backward.attributes.T, floor))
 
 
 def _class_alignments(source: Facts, target: Facts, spoken: Equivalence, floor: float) -> tuple[Alignment, ...]:
     there, back = include_classes(source, target, spoken), include_classes(target, source, spoken.reversed())
-    return _sorted(_alignments(source.classes, target.classes, there, back.T, floor))
+    return surest_first(_alignments(source.classes, target.classes, there, back.T, floor))
 
 
 def _alignments(
@@ -169,8 +164,3 @@ def _alignments(
         Alignment(sources[i], targets[j], is_inverse, float(there[i, j]), float(back[i, j]))
         for i, j in zip(rows.tolist(), columns.tolist(), strict=True)
     ]
-
-
-def _sorted(found: list[Alignment]) -> tuple[Alignment, ...]:
-    """The surest first, then by name."""
-    return tuple(sorted(found, key=lambda one: (-one.source_in_target - one.target_in_source, one.source, one.target)))

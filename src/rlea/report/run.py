@@ -35,12 +35,15 @@ from rlea.report.page import (
     tiles,
 )
 from rlea.report.plots import UNIT, bar_plot, line_plot, lines_plot, stacked_bar
+from rlea.report.schema import TITLE as SCHEMA_TITLE
+from rlea.report.schema import render_schema
 from rlea.standing import follow_links, pair_keys
 from rlea.writers.rows import DECIMALS
 
 if TYPE_CHECKING:
     from rlea.agent.trace import Trace
     from rlea.graph import GraphPair
+    from rlea.schema import Schema
     from rlea.standing import Standing
 
 ROWS = 15  # of each table of examples
@@ -54,10 +57,12 @@ def render_run(
     trace: Trace | None = None,
     standing: Standing | None = None,
     notes: Iterable[str] = (),
+    schema: Schema | None = None,
 ) -> str:
     """The page as text. Links are judged where gold links are known and only shown where they are not.
 
     `record` is what `run.json` holds or will hold. `notes` say what a reader should know beside what the record tells.
+    `schema` is what corresponds besides entities, where the matcher says so.
     """
     record = json.loads(as_json(record))
     # As links.tsv keeps them: the page must not hang on digits that are not written.
@@ -72,6 +77,7 @@ def render_run(
         Section("Results", _results(summary, matching, gold)),
         Section("Where errors come from", _errors(fates, summary, has_standing=standing is not None)),
         Section("The hardest pairs", _hardest(pair, matching, fates, standing, trace)),
+        Section(SCHEMA_TITLE, render_schema(schema, pair) if schema is not None else Markup()),
         Section("How it was learnt", _learning(info)),
         *_examples(pair, matching),
         Section("", fold_away("Record of the run", as_json(record))),

@@ -27,7 +27,12 @@ def put_links_tsv(path: Path, rows: LinkRows, *, shown: str | Path | None = None
 
 
 def put_table(
-    path: Path, header: Iterable[str], rows: Iterable[tuple[str, ...]], *, shown: str | Path | None = None
+    path: Path,
+    header: Iterable[str],
+    rows: Iterable[tuple[str, ...]],
+    *,
+    shown: str | Path | None = None,
+    remedy: str = "write another format (links as .nt, .rdf or .sssom.tsv, graphs as .nt or .parquet)",
 ) -> None:
     """Write rows of fields, separated by tabs and without quotes; an empty `header` is left out."""
     with path.open("w", encoding="utf-8", newline="\n") as file:
@@ -41,6 +46,6 @@ def put_table(
                 raise InputError(
                     f"cannot hold {field[:80]!r}, which has a tab or a line break in it",
                     path=shown or path,
-                    remedy="write another format (links as .nt, .rdf or .sssom.tsv, graphs as .nt or .parquet)",
+                    remedy=remedy,
                 )
             file.write(line + "\n")
