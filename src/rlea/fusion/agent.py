@@ -11,6 +11,7 @@ decides about these as about all others.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -43,6 +44,7 @@ from rlea.matching import Matching
 from rlea.progress import Progress, silent
 
 _Said = tuple[Floats, Floats]  # what the channels say of pairs, and the opinion that follows
+FEW_SEEDS = 100  # from so many on the key and the confidences are learned from seeds, and agreed pairs teach opinions
 MOST_LEAD = 12.0  # of keys that are logits: beyond, a lead says no more
 
 
@@ -123,16 +125,15 @@ class FusedAgent:
         boards = [self._open(game) for game in games]
         progress("agent: games", len(games), len(games))
         heard = [self._hear(game.channels, board.decisions.pairs) for game, board in zip(games, boards, strict=True)]
-        # Agreed pairs are the easy ones: a key learned from them alone misjudges the others (docs/evidence.md).
-        if STRUCTURE in settings.channels and beginning.is_seeded:
+        # Agreed pairs are the easy ones: a key learned from them misjudges the others (docs/evidence.md).
+        if STRUCTURE in settings.channels and len(beginning.seeds) >= FEW_SEEDS:
             self._learn_key(boards, heard, progress)
         self._calibrate(boards, heard, progress)
         return self
 
     def _make_games(self, pair: GraphPair, beginning: Beginning, progress: Progress) -> list[_HeldOut]:
-        """Games with a part of the links held out each; of seeds where they are enough, else of agreed pairs."""
-        parts = self.settings.games.parts
-        pool = beginning.seeds if beginning.is_seeded else beginning.agreed
+        """Games with a part of the links held out each. PARIS is told the seeds that are not."""
+        parts, pool, num_seeds = self.settings.games.parts, beginning.links, len(beginning.seeds)
         if len(pool) < 2 * parts:
             return []
         random = np.random.default_rng([self.seed, 3])
@@ -141,10 +142,10 @@ class FusedAgent:
         games = []
         for part in range(parts):
             held = np.flatnonzero(part_of == part)
-            known = Links.of(pool.source_ids[part_of != part], pool.target_ids[part_of != part])
-            if not beginning.is_seeded:
-                known = Links.union([beginning.seeds, known])
-            some = np.sort(random.permutation(held)[: self.settings.asked])
+            rest = np.flatnonzero(part_of != part)
+            known = Links.of(pool.source_ids[rest], pool.target_ids[rest])
+            certain = rest[rest < num_seeds]
+            some = _some(held, num_seeds, self.settings.asked, random)
             asked = Links.of(pool.source_ids[some], pool.target_ids[some])
             hidden = random.random(len(asked)) < self.settings.games.dangling
             sides = (
@@ -153,14 +154,26 @@ class FusedAgent:
             )
             ids = [random.permutation(np.flatnonzero(side).astype(np.int32)) for side in sides]
             scene = Scene(board, known, ids[0], ids[1], seed=self.seed)
-            channels = self.channels_for(known if beginning.is_seeded else beginning.seeds)
+            channels = self.channels_for(Links.of(pool.source_ids[certain], pool.target_ids[certain]))
             proposed = join_proposals(channels, *sides)
             games.append(_HeldOut(scene, asked, hidden, channels, proposed, describe_pairs(channels, proposed)))
             progress("agent: evidence", part + 1, parts)
         return games
 
     def _learn_opinion(self, games: list[_HeldOut]) -> None:
-        examples = Examples.join([game.examples() for game in games])
+        """From what channels say of held-out links.
+
+        Agreed pairs are those that several channels find the best: on them it would seem that whoever is alone is
+        wrong. So they are shown with a channel silenced as well, and with all but one, for each in turn.
+        """
+        parts = [game.examples() for game in games]
+        if not self.is_seeded:
+            parts += [
+                replace(part, features=features, keys=first_keys(features, game.channels))
+                for number, (part, game) in enumerate(zip(parts, games, strict=True))
+                for features in silence(part.features, game.channels, number, len(games))
+            ]
+        examples = Examples.join(parts)
         if not len(examples.keys):
             return
         weigher = make_weigher(examples, self.settings.key, 1.0, self.seed)
@@ -169,14 +182,19 @@ class FusedAgent:
 
     def _open(self, game: _HeldOut) -> Game:
         decisions = self._play_opinions(game.scene, game.channels, game.proposed, game.features)
-        return Game(game.scene, game.asked, game.hidden, decisions)
+        asked, hidden = game.asked, game.hidden
+        if self.beginning is not None and len(self.beginning.seeds) >= FEW_SEEDS:
+            known = np.flatnonzero(np.isin(asked.source_ids, self.beginning.seeds.source_ids))
+            asked, hidden = Links.of(asked.source_ids[known], asked.target_ids[known]), hidden[known]
+        return Game(game.scene, asked, hidden, decisions)
 
     def _learn_key(self, boards: list[Game], heard: list[_Said], progress: Progress) -> None:
         seen: list[Examples] = []
         states = 2  # after the passes with opinions, and after a learned one
         for state in range(states):
             for board, said in zip(boards, heard, strict=True):
-                seen.append(board.examples(self._see(board.scene, board.decisions, said)))
+                sight = see(board.scene, self.settings.passes, board.decisions)
+                seen.append(board.examples(self._combine(sight, board.decisions.pairs, said)))
             examples = Examples.join(seen)
             if not len(examples.keys):
                 return
@@ -198,6 +216,11 @@ class FusedAgent:
             right.append(is_right[known])
             progress("agent: calibration", number + 1, len(boards))
         self.calibration = Calibration.fit(np.concatenate(rows), np.concatenate(right)) or Calibration()
+
+    @property
+    def is_seeded(self) -> bool:
+        """Whether it learns from seeds alone."""
+        return self.beginning is not None and self.beginning.is_seeded
 
     def _note(self, stage: str, losses: list[float]) -> None:
         self.history += [{"stage": stage, "epoch": epoch, "loss": loss} for epoch, loss in enumerate(losses, 1)]
@@ -242,9 +265,15 @@ class FusedAgent:
         least = float(np.quantile(worth, settings.least)) if len(worth) else 0.0
         near = is_near(proposed, worth, settings.kept)
         kept = Pairs(proposed.source_ids[near], proposed.target_ids[near])
-        table = Table(kept, worth[near], least)
+        known = Table(kept, worth[near])
         structure = STRUCTURE in settings.channels
-        return play_opinions(scene, settings.passes, kept, table, least, structure=structure)
+
+        def opinion(pairs: Pairs) -> Floats:
+            if len(pairs) == len(kept):  # the first pass
+                return known(pairs)
+            return self._opine(channels, pairs, describe_pairs(channels, pairs))
+
+        return play_opinions(scene, settings.passes, kept, opinion, least, structure=structure)
 
     def _finish(self, scene: Scene, first: Decisions, said: _Said | None) -> list[Decisions]:
         """The learned passes after the first, with confidences."""
@@ -270,11 +299,10 @@ class FusedAgent:
         features = describe_pairs(channels, pairs)
         return features, self._opine(channels, pairs, features)
 
-    def _see(self, scene: Scene, decisions: Decisions, said: _Said) -> Sight:
+    def _combine(self, seen: Sight, pairs: Pairs, said: _Said) -> Sight:
         """All that is known of the pairs: what matches say, what channels say, and how keys of both stand out."""
-        seen, (features, opinions) = see(scene, self.settings.passes, decisions), said
+        features, opinions = said
         keys = np.asarray(opinions + seen.keys / np.float32(self.settings.passes.temperature), np.float32)
-        pairs = decisions.pairs
         standing = [leads(ids, keys, MOST_LEAD) for ids in (pairs.source_ids, pairs.target_ids)]
         columns = np.column_stack([seen.features, features, opinions, *standing])
         return Sight(np.ascontiguousarray(columns, np.float32), keys)
@@ -282,7 +310,7 @@ class FusedAgent:
     def _play_learned(self, scene: Scene, before: Decisions, said: _Said) -> Decisions:
         key = self.key
         assert key is not None
-        sight = self._see(scene, before, said)
+        sight = self._combine(see(scene, self.settings.passes, before), before.pairs, said)
         worth = key.worth(sight.features, sight.keys)
 
         def rate(_: Sight, pairs: Pairs, values: Floats) -> Floats:
@@ -317,6 +345,31 @@ def first_keys(features: Floats, channels: list[Channel]) -> Floats:
     ends = np.cumsum([len(channel.columns) + 2 for channel in channels])
     places = np.concatenate([ends - 2, ends - 1]) if len(ends) else np.zeros(0, np.int64)
     return np.asarray(features[:, places].sum(axis=1), np.float32)
+
+
+def _some(held: NDArray[np.int64], num_seeds: int, most: int, random: np.random.Generator) -> NDArray[np.int64]:
+    """At most so many of the held-out links. Seeds come first: they are like any other link, agreed pairs easier."""
+    drawn = random.permutation(held)
+    return np.sort(drawn[np.argsort(drawn >= num_seeds, kind="stable")][:most])
+
+
+def silenced(count: int) -> list[tuple[int, ...]]:
+    """Places of the channels to be silent, in every way that learning from agreed pairs has them."""
+    if count < 2:
+        return []
+    each: list[tuple[int, ...]] = [(place,) for place in range(count)]
+    all_but = [tuple(other for other in range(count) if other != place) for place in range(count)]
+    return each if count == 2 else [*each, *all_but]
+
+
+def silence(features: Floats, channels: list[Channel], number: int, games: int) -> Iterator[Floats]:
+    """The same features, had some channels nothing to say; every game has its own share of the ways."""
+    ends = np.cumsum([len(channel.columns) + 2 for channel in channels])
+    for hidden in silenced(len(channels))[number::games]:
+        silent_features = features.copy()
+        for place in hidden:
+            silent_features[:, ends[place] - len(channels[place].columns) - 2 : ends[place]] = 0
+        yield silent_features
 
 
 def _mark(count: int, ids: Ids) -> NDArray[np.bool_]:

@@ -21,6 +21,8 @@ from rlea.fusion.channels import pairs_of
 from rlea.matchers.evidence_game import Extra, Game, Rules, Side, Vectors, no_extra, play, sort_rows
 from rlea.neighbourhood import Neighbourhood
 
+LEAST_LINKED = 0.1  # share of the entities with a link from which on vectors are made of links
+
 Opinion = Callable[[Pairs], Floats]  # logits of pairs
 
 
@@ -63,8 +65,9 @@ def _play_pass(
 ) -> Decisions:
     memory = memory_of(scene, before)
     parts = [proposed] if before is None else [proposed, before.pairs]
-    # Vectors are made of links; without any there is nothing to spread.
-    vectors = spread(memory, settings.spread, scene.seed) if structure and len(memory.source_ids) else None
+    # Vectors are made of links: of few, they are mostly noise, and best-first's key does better without.
+    share = len(memory.source_ids) / max(1, min(scene.board.num_source, scene.board.num_target))
+    vectors = spread(memory, settings.spread, scene.seed) if structure and share >= LEAST_LINKED else None
     num_cells = len(scene.source_ids) * len(scene.target_ids)
     if vectors is not None and before is not None and num_cells <= settings.most_searched:
         found = Embeddings(vectors[0][:, ::SEARCHED], vectors[1][:, ::SEARCHED], measure="inner")
@@ -75,14 +78,14 @@ def _play_pass(
     bases = from_logits(opinion(pairs), settings)
     extra = no_extra()
     if vectors is not None:
-        share = np.float32(settings.likeness)
+        weight = np.float32(settings.likeness)
         likeness = inner_products(*vectors, pairs.source_ids, pairs.target_ids)
         means = [np.zeros(len(part), np.float32) for part in vectors]
         for part, ids in zip(means, (pairs.source_ids, pairs.target_ids), strict=True):
             best = mean_of_best(ids, likeness)
             part[: len(best)] = best
-        bases += share * (2 * likeness - means[0][pairs.source_ids] - means[1][pairs.target_ids])
-        extra = Extra(share, *vectors, *means)
+        bases += weight * (2 * likeness - means[0][pairs.source_ids] - means[1][pairs.target_ids])
+        extra = Extra(weight, *vectors, *means)
     # A pair that a match brings in begins at twice a product, less the means of its two entities (`evidence_game`); of
     # vectors without a component only the means are left, which are set to give `least`.
     start = float(from_logits(np.array([least], np.float32), settings)[0])
