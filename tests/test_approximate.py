@@ -276,4 +276,4 @@ def test_the_command_line_says_which_search_and_its_recall(run_cli, tmp_path):
     compared = run_cli("bench", *arguments, "--matchers", "mutual,nearest", "--json")
     assert json.loads(compared.out)["search"] == summary["search"]
     plain = run_cli("align", demo_folder(), "--matcher", "mutual", "--json")
-    assert json.loads(plain.out)["search"] == {"kind": "exact"}
+    assert json.loads(plain.out)["search"] == {"asked": "auto", "kind": "exact"}

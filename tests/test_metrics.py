@@ -67,6 +67,26 @@ def test_ranks_by_hand(sparse):
 
 
 @either_kind
+def test_of_too_many_links_a_sample_is_ranked_whatever_their_order(sparse, monkeypatch):
+    rng = np.random.default_rng(0)
+    scores = rng.random((400, 400))
+    scores[np.arange(400), np.arange(400)] += np.arange(400) % 2  # half of the right targets are surely the best
+    vectors, everyone = planted(scores, sparse=sparse), np.arange(400)
+    whole = rank_metrics(vectors, Links.of(everyone, everyone), everyone)
+    assert (whole.num_links, whole.sampled_from) == (400, None)
+    assert "sampled_from" not in whole.as_dict()
+    monkeypatch.setattr(ranks, "SAMPLE", 200)
+    assert rank_metrics(vectors, Links.of(everyone, everyone), everyone) == whole  # few enough
+    monkeypatch.setattr(ranks, "MOST_PAIRS", 400 * 400 - 1)
+    drawn = rank_metrics(vectors, Links.of(everyone, everyone), everyone)
+    assert (drawn.num_links, drawn.as_dict()["sampled_from"], drawn.num_targets) == (200, 400, 400)
+    assert drawn.hits_at_1 == pytest.approx(whole.hits_at_1, abs=0.1)
+    assert drawn.mr != whole.mr
+    order = rng.permutation(400)
+    assert rank_metrics(vectors, Links.of(order, order), everyone) == drawn
+
+
+@either_kind
 def test_ties_count_what_chance_would_give(sparse):
     # One target is better; the right one shares its score with two others: rank 2, 3 or 4, each in a third of cases.
     result = rank_metrics(planted([[0.5, 0.9, 0.5, 0.5, 0.1]], sparse=sparse), Links.of([0], [0]), np.arange(5))

@@ -18,7 +18,7 @@ LAYERS = [
     ["errors", "progress", "memory", "record", "iri", "names", "transliterate", "schema"],
     ["graph", "array_files"],
     ["embeddings"],
-    ["candidates", "neighbourhood"],
+    ["candidates", "neighbourhood", "crowds"],
     ["approximate", "name_index"],
     ["matching"],
     ["metrics", "ranks", "standing", "embed", "readers", "writers", "demo", "paris"],

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 import rlea
+from rlea import crowds, pipeline
 from rlea.demo import demo_folder
 from rlea.graph import Links
 from rlea.matchers import MATCHERS
 from rlea.metrics import coverage
-from rlea.pipeline import choose_pool, look_up_gold, make_task, suggest
+from rlea.pipeline import choose_pool, choose_search, look_up_gold, make_task, suggest
 from rlea.readers import read_pair
 
 
@@ -111,6 +112,46 @@ def test_bench_gives_what_align_gives(pair):
     assert alone.links == beside.links
     assert alone.ranks == beside.ranks
     assert alone.standing.source_places.tobytes() == beside.standing.source_places.tobytes()
+
+
+def test_the_search_is_chosen_by_size_and_the_record_says_so(pair, monkeypatch, tmp_path):
+    names, vectors = rlea.AlignSettings(), rlea.AlignSettings(embedding="some.safetensors")
+    assert choose_search(names, 40_000, 40_000) == choose_search(vectors, 200_000, 200_000) == "exact"
+    assert choose_search(names, 40_001, 40_000) == choose_search(vectors, 200_001, 200_000) == "approximate"
+    for search in ("exact", "approximate"):
+        for size in (10, 10_000_000):
+            assert choose_search(replace(names, search=search), size, size) == search
+    exact = rlea.align(pair)
+    assert exact.search == {"asked": "auto", "kind": "exact"}
+    monkeypatch.setattr(pipeline, "MOST_EXACT_NAMES", 100)
+    found = rlea.align(pair)
+    assert (found.search["asked"], found.search["kind"]) == ("auto", "names")
+    assert found.search["recall"] > 0.9
+    assert found.matching.is_one_to_one
+    assert found.links.f1 == pytest.approx(exact.links.f1, abs=0.02)
+    assert found.summary()["search"] == found.search
+    (compared,) = rlea.bench(pair, ["best-first"])
+    assert (compared.matching.target_ids == found.matching.target_ids).all()
+    rlea.write(tmp_path, found)
+    page = (tmp_path / "report.html").read_text()
+    assert ("by an index of names" in page) == (not found.search["exact_instead"])
+    assert rlea.align(pair, replace(names, search="exact")).search == {"asked": "exact", "kind": "exact"}
+
+
+def test_the_index_of_names_can_be_asked_for(run_cli):
+    done = run_cli("align", demo_folder(), "--search", "approximate", "--candidates", 3, "--quiet")
+    assert done.code == 0, done.err
+    assert "index of names" in done.out or "an index would not have been faster" in done.out
+
+
+def test_matchers_see_no_crowds_of_large_graphs_and_the_record_says_so(pair, monkeypatch):
+    assert "triples_left_out" not in rlea.align(pair).info
+    monkeypatch.setattr(crowds, "LARGE", 100)
+    monkeypatch.setattr(crowds.leave_out_crowds, "__defaults__", (2.0,))
+    result = rlea.align(pair)
+    assert all(0 < left_out < pair.source.num_triples for left_out in result.info["triples_left_out"])
+    assert result.links.f1 > 0.8
+    assert result.pair is pair
 
 
 def test_write_then_read_gives_the_same_links(pair, tmp_path):

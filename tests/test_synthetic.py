@@ -145,6 +145,49 @@ def test_names_differ_by_the_share_asked_for(noise):
     assert translated(pair) == told(pair.target)
 
 
+def test_some_names_are_spelt_by_other_rules_and_some_with_the_words_swapped():
+    plain, respelt = make(PLAIN), make(replace(PLAIN, respell=0.3))
+    assert respelt.source.names == plain.source.names
+    links = all_links(plain)
+    assert respelt.target.triples.tolist() == plain.target.triples.tolist()
+    before = [plain.source.names[number] for number in links.source_ids]
+    after = [respelt.target.names[number] for number in links.target_ids]
+    swapped = [", " in name for name in after]
+    assert np.mean(swapped) == pytest.approx(0.15, abs=0.05)
+    changed = [new != old for new, old in zip(after, before, strict=True)]
+    assert 0.2 < np.mean(changed) < 0.36  # a few have no letter that the rules change
+    assert all(changed[place] for place, is_swapped in enumerate(swapped) if is_swapped)
+    # Rules, not chance: a word is always respelt the same way.
+    words: dict[str, set[str]] = {}
+    for old, new, is_changed in zip(before, after, changed, strict=True):
+        if is_changed:
+            parts = reversed(new.split(", ")) if ", " in new else new.split(" ")
+            for word, other in zip(old.split(" "), parts, strict=True):
+                words.setdefault(word, set()).add(other)
+    assert all(len(others) == 1 for others in words.values())
+    assert max(len(word) for word in words) > 4
+
+
+@pytest.mark.parametrize("format_", ["nt", "tsv"])
+def test_some_entities_have_no_name(tmp_path, format_):
+    settings = replace(PLAIN, nameless=0.2)
+    pair = make(settings)
+    for graph, whole in ((pair.source, make(PLAIN).source), (pair.target, make(PLAIN).target)):
+        named = [name == other for name, other in zip(graph.names, whole.names, strict=True)]
+        assert np.mean(named) == pytest.approx(0.8, abs=0.05)
+        codes = [name for name, is_named in zip(graph.names, named, strict=True) if not is_named]
+        assert all(code.startswith("E") and code[1:].isdigit() for code in codes)
+    links = all_links(pair)
+    missing = [
+        np.array([name.startswith("E0") or name[1:].isdigit() for name in graph.names])
+        for graph in (pair.source, pair.target)
+    ]
+    both = (missing[0][links.source_ids] & missing[1][links.target_ids]).mean()
+    assert both == pytest.approx(0.04, abs=0.02)  # either side by itself
+    write_synthetic(tmp_path / "pair", settings, format_)
+    assert read_pair(tmp_path / "pair").fingerprint == pair.fingerprint
+
+
 def test_names_are_like_names():
     names = make(PLAIN).source.names
     assert all(len(name.split(" ")) == 2 and name.istitle() and 5 <= len(name) <= 40 for name in names)

@@ -58,8 +58,8 @@ Pool = Annotated[
 Search = Annotated[
     str,
     typer.Option(
-        help="Of candidates: [cyan]exact[/cyan], or [cyan]approximate[/cyan] for dense vectors of hundreds of "
-        "thousands of entities (its recall is measured)."
+        help="Of candidates: [cyan]exact[/cyan], or [cyan]approximate[/cyan] for very many entities (its recall is "
+        "measured); [cyan]auto[/cyan] chooses by their number."
     ),
 ]
 Device = Annotated[str, typer.Option(help="For training, and for the agent: auto, cpu or cuda.")]
@@ -113,7 +113,7 @@ def align(
     embedding: Embedding = "names",
     matcher: Annotated[str, typer.Option(help="How pairs are decided; `rlea matchers` lists them.")] = "best-first",
     candidates: Candidates = 50,
-    search: Search = "exact",
+    search: Search = "auto",
     pool: Pool = "auto",
     preset: Preset = "context",
     agent: Annotated[str, typer.Option(help="A trained agent (`rlea train`) for --matcher rlea.")] = "",
@@ -181,7 +181,7 @@ def bench(
         str, typer.Option(help="[cyan]all[/cyan] that need no training, or names with commas.")
     ] = "all",
     candidates: Candidates = 50,
-    search: Search = "exact",
+    search: Search = "auto",
     pool: Pool = "auto",
     fold: Fold = None,
     seed: Seed = 0,
@@ -456,6 +456,10 @@ def synthesize(
     drop: Annotated[float, typer.Option(help="Share of triples missing on each side.")] = 0.1,
     add: Annotated[float, typer.Option(help="Share of triples of its own on each side.")] = 0.05,
     name_noise: Annotated[float, typer.Option(help="Share of letters changed in target names.")] = 0.1,
+    respell: Annotated[
+        float, typer.Option(help="Share of target names by other rules of spelling, half with the words swapped.")
+    ] = 0.0,
+    nameless: Annotated[float, typer.Option(help="Share of entities without a name, on each side.")] = 0.0,
     dangling: Annotated[float, typer.Option(help="Share of entities without a counterpart.")] = 0.0,
     seed: Seed = 0,
     json_: Json = False,
@@ -476,6 +480,8 @@ def synthesize(
             drop=drop,
             add=add,
             name_noise=name_noise,
+            respell=respell,
+            nameless=nameless,
             dangling=dangling,
             seed=seed,
         )

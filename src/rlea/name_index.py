@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numba
@@ -55,6 +55,16 @@ WITHOUT_LIMIT = 1 << 62
 _SEPARATOR = re.compile(r"[\W_]")  # as in `rlea.embed.names.plain`
 _END, _BOUNDARY, _FIRST_LETTER, _LAST_LETTER, _DROPPED = 0, 1, 2, 0xFFFE, 0xFFFF  # a letter takes 16 bits
 _MOST = 0xFFFF  # how often a piece counts in a name
+
+
+@dataclass(frozen=True, eq=False)
+class NamePieces(Embeddings):
+    """The vectors of all entities' names, and for each entity a key of its vector and the first letters of its name."""
+
+    source_keys: Keys = field(kw_only=True)  # (num_source_entities,) a hash of 64 bits of the vector; 0 without a piece
+    target_keys: Keys = field(kw_only=True)
+    source_starts: Keys = field(kw_only=True)  # (num_source_entities,)
+    target_starts: Keys = field(kw_only=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +111,7 @@ class NameSearch:
 
 
 def search_names(
-    graphs: Graphs,
+    graphs: Graphs | NamePieces,
     source_ids: NDArray[np.integer],
     target_ids: NDArray[np.integer],
     k: int = 10,
@@ -119,6 +129,8 @@ def search_names(
     budgets of visits a name; 1 is the exact search, and `budget` sets the number for both sides instead. How rare a
     piece is, is counted over all entities of both graphs, whatever the pools.
 
+    Vectors that `embed_name_pieces` made stand for the graphs where they are at hand.
+
     `seed` draws the samples and settles which of several equal names are kept; the same seed gives the same candidates,
     whatever the order of the pools and the number of threads. Links are not read. Where a graph keeps its names in some
     other attribute, `rlea.embed.name_vectors.readable_names` finds them; give graphs with these names.
@@ -130,11 +142,9 @@ def search_names(
             raise InputError(f"{name} is {value}", remedy="give a number of at least 1")
     sources: Ids = np.asarray(source_ids, dtype=np.int32)
     targets: Ids = np.asarray(target_ids, dtype=np.int32)
-    vectors = _write_vectors(graphs, progress)
-    source = _Side.of(vectors.embeddings.source, vectors.source_keys, vectors.source_starts, sources, seed)
-    target = _Side.of(vectors.embeddings.target, vectors.target_keys, vectors.target_starts, targets, seed)
-    embeddings = vectors.embeddings
-    del vectors
+    vectors = graphs if isinstance(graphs, NamePieces) else embed_name_pieces(graphs, progress)
+    source = _Side.of(vectors.source, vectors.source_keys, vectors.source_starts, sources, seed)
+    target = _Side.of(vectors.target, vectors.target_keys, vectors.target_starts, targets, seed)
     finder = _Finder(source, target, k, seed, progress)
     if budget is not None:
         budgets: tuple[int, int] | None = (budget, budget)
@@ -149,7 +159,7 @@ def search_names(
             recalls[side] = _share_found(scores[part], finder.find_exactly(own, other, part))
             sampled[side] = len(part)
     return NameSearch(
-        candidates=Candidates(sources, targets, *forward, *backward, embeddings),
+        candidates=Candidates(sources, targets, *forward, *backward, vectors),
         forward_recall=recalls[0],
         backward_recall=recalls[1],
         budgets=budgets,
@@ -160,31 +170,16 @@ def search_names(
     )
 
 
-def embed_name_pieces(graphs: Graphs, progress: Progress = silent) -> Embeddings:
+# ---- names as vectors -----------------------------------------------------------------------------------------------
+
+
+def embed_name_pieces(graphs: Graphs, progress: Progress = silent) -> NamePieces:
     """The sparse unit vectors that `search_names` compares, of all entities; zero where an entity has no name.
 
     Those of `rlea.embed.names.embed_names`, but for names with letters beyond the Latin alphabet, which have the pieces
     of both forms (a piece that both have counts as in the form that has it more often), and for entities without a name
     of their own. Columns, one a piece, go from the most frequent piece to the rarest.
     """
-    return _write_vectors(graphs, progress).embeddings
-
-
-# ---- names as vectors -----------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class _Vectors:
-    """The vectors of all entities, and for each entity a key of its vector and the first letters of its name."""
-
-    embeddings: Embeddings
-    source_keys: Keys  # (num_source_entities,) a hash of 64 bits of the vector; 0 for those without any piece
-    target_keys: Keys
-    source_starts: Keys  # (num_source_entities,)
-    target_starts: Keys
-
-
-def _write_vectors(graphs: Graphs, progress: Progress) -> _Vectors:
     from scipy.sparse import csr_matrix
 
     progress("names", 0, 3)
@@ -220,8 +215,17 @@ def _write_vectors(graphs: Graphs, progress: Progress) -> _Vectors:
         matrices.append(matrix)
     progress("names", 3, 3, f"{len(order):,} pieces")
     info = {"model": "names", "uses": "names", "pieces": "2 to 4 letters", "transliterated": int((others >= 0).sum())}
-    embeddings = Embeddings(matrices[0], matrices[1], name="names", measure="cosine", info=info)
-    return _Vectors(embeddings, keys[:num_sources], keys[num_sources:], starts[:num_sources], starts[num_sources:])
+    return NamePieces(
+        matrices[0],
+        matrices[1],
+        name="names",
+        measure="cosine",
+        info=info,
+        source_keys=keys[:num_sources],
+        target_keys=keys[num_sources:],
+        source_starts=starts[:num_sources],
+        target_starts=starts[num_sources:],
+    )
 
 
 def _own_names(graph: KnowledgeGraph) -> list[str]:

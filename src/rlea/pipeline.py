@@ -26,16 +26,21 @@ if TYPE_CHECKING:
     from rlea.agent.agent import Agent
     from rlea.agent.context import ContextAgent
     from rlea.agent.trace import Trace
+    from rlea.approximate import Search
     from rlea.candidates import Candidates
     from rlea.embeddings import Embeddings
     from rlea.matching import Matching, Task
     from rlea.metrics import LinkMetrics
+    from rlea.name_index import NameSearch
     from rlea.ranks import RankMetrics
     from rlea.standing import Standing
 
 
 AGENT_CHECKPOINT = "agent.checkpoint"  # beside the checkpoint of the vectors
-SEARCHES = ("exact", "approximate")
+SEARCHES = ("auto", "exact", "approximate")
+# Pairs up to which `auto` searches exactly: 20 s of one core for names (from 10,000 a side on the index is no slower),
+# about two minutes on two cores for dense vectors of 64 to 100 dimensions.
+MOST_EXACT_NAMES, MOST_EXACT_VECTORS = 40_000**2, 200_000**2
 DECISIONS = "decisions.safetensors"  # what the context agent decided, in the folder of a run
 STANDING = "standing.safetensors"  # where the right targets stood among the candidates, where gold links are known
 
@@ -54,7 +59,7 @@ class AlignSettings:
     precision: float = 0.0  # keep only the surest links, so many that this share should be right; 0 keeps all
     joint: int = 0  # rounds in which the agent's sure links train the vectors anew
     abstain: bool = False  # leave out links that are more likely to cost F1 than to earn it
-    search: str = "exact"  # of candidates; "approximate" for hundreds of thousands of entities
+    search: str = "auto"  # of candidates; exact as long as that takes a minute or two, approximate beyond
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,19 +129,20 @@ def align(
     device = more.get("device", "auto")
     check_settings(settings, device=device)
     pool, source_ids, target_ids = choose_pool(pair, settings.pool)
+    search_kind = choose_search(settings, len(source_ids), len(target_ids))
     check_seeds(pair, settings, [settings.matcher])
     agent, rounds = None, None
     with clock("embed"):
         if settings.joint:
             vectors, agent, rounds = embed_jointly(pair, settings, progress, **more)
         else:
-            vectors = embed_entities(pair, settings.embedding, seed=settings.seed, progress=progress, **more)
+            vectors = embed_for_search(pair, settings, search_kind, progress, **more)
     with clock("compile"):
-        warm_up([settings.matcher], vectors, progress, settings.search)
+        warm_up([settings.matcher], vectors, progress, search_kind)
     with clock("candidates"):
         candidates, search = find(vectors, source_ids, target_ids, settings, progress)
     task = make_task(pair, candidates, settings.seed)
-    info = dict(vectors.info)
+    info = {**vectors.info, **crowds_left_out(pair, task)}
     kept = more.get("checkpoint")
     kept = None if kept is None else kept.with_name(AGENT_CHECKPOINT)
     matching, trace = decide(pair, task, settings, clock, info, progress, device, kept, agent)
@@ -167,10 +173,11 @@ def bench(
     check_settings(settings, matchers, device=device)
     check_seeds(pair, settings, matchers)
     pool, source_ids, target_ids = choose_pool(pair, settings.pool)
+    search_kind = choose_search(settings, len(source_ids), len(target_ids))
     with clock("embed"):
-        vectors = embed_entities(pair, settings.embedding, seed=settings.seed, progress=progress, **more)
+        vectors = embed_for_search(pair, settings, search_kind, progress, **more)
     with clock("compile"):
-        warm_up(matchers, vectors, progress, settings.search)
+        warm_up(matchers, vectors, progress, search_kind)
     with clock("candidates"):
         candidates, search = find(vectors, source_ids, target_ids, settings, progress)
         _ = candidates.pairs  # shared by all, so not charged to the first
@@ -178,7 +185,7 @@ def bench(
     ranks = None
     for number, name in enumerate(matchers):
         progress("matchers", number, len(matchers), name)
-        chosen, info = replace(settings, matcher=name), dict(vectors.info)
+        chosen, info = replace(settings, matcher=name), {**vectors.info, **crowds_left_out(pair, task)}
         memory.reset_peak()
         clock.seconds.pop("train", None)  # that of an earlier matcher
         matching, trace = decide(pair, task, chosen, clock, info, progress, device)
@@ -280,27 +287,65 @@ def joint_checkpoint(checkpoint: Path, number: int) -> Path:
     return checkpoint if number == 0 else checkpoint.with_name(f"{checkpoint.name}-{number}")
 
 
+def choose_search(settings: AlignSettings, num_rows: int, num_columns: int) -> str:
+    """How candidates are found in pools of these sizes: exact or approximate."""
+    if settings.search != "auto":
+        return settings.search
+    most = MOST_EXACT_NAMES if settings.embedding == "names" else MOST_EXACT_VECTORS
+    return "approximate" if num_rows * num_columns > most else "exact"
+
+
+def embed_for_search(
+    pair: GraphPair, settings: AlignSettings, kind: str, progress: Progress, **more: Any
+) -> Embeddings:
+    """Vectors as the search needs them: the index of names makes its own, with a third of the work."""
+    if kind == "approximate" and settings.embedding == "names":
+        from rlea.name_index import embed_name_pieces
+
+        return embed_name_pieces(pair, progress)
+    return embed_entities(pair, settings.embedding, seed=settings.seed, progress=progress, **more)
+
+
 def find(
     vectors: Embeddings, source_ids: Ids, target_ids: Ids, settings: AlignSettings, progress: Progress
 ) -> tuple[Candidates, dict[str, Any]]:
     """The best partners of every entity, both ways, and how they were found."""
-    if settings.search == "approximate":
-        from rlea.approximate import search_approximately
+    k, seed = settings.candidates, settings.seed
+    asked = {"asked": settings.search}
+    if choose_search(settings, len(source_ids), len(target_ids)) == "exact":
+        from rlea.candidates import find_candidates
 
-        found = search_approximately(
-            vectors, source_ids, target_ids, settings.candidates, seed=settings.seed, progress=progress
-        )
-        return found.candidates, found.as_dict()
-    from rlea.candidates import find_candidates
+        return find_candidates(vectors, source_ids, target_ids, k, progress), {**asked, "kind": "exact"}
+    from rlea.approximate import search_approximately
+    from rlea.name_index import NamePieces, search_names
 
-    return find_candidates(vectors, source_ids, target_ids, settings.candidates, progress), {"kind": "exact"}
+    found: Search | NameSearch
+    if isinstance(vectors, NamePieces):
+        found = search_names(vectors, source_ids, target_ids, k, seed=seed, progress=progress)
+    else:
+        found = search_approximately(vectors, source_ids, target_ids, k, seed=seed, progress=progress)
+    return found.candidates, {**asked, **found.as_dict()}
 
 
 def make_task(pair: GraphPair, candidates: Candidates, seed: int) -> Task:
-    """What a matcher may see: graphs, training seeds, candidates; no validation and no test links."""
+    """What a matcher may see: graphs, training seeds, candidates; no validation and no test links.
+
+    Of very large graphs it sees no crowds, which would cost it nearly all its time.
+    """
+    from rlea.crowds import LARGE, leave_out_crowds
     from rlea.matching import Task
 
-    return Task(pair.source, pair.target, pair.train, candidates, seed)
+    source, target = pair.source, pair.target
+    if max(source.num_entities, target.num_entities) > LARGE:
+        source, target = leave_out_crowds(source), leave_out_crowds(target)
+    return Task(source, target, pair.train, candidates, seed)
+
+
+def crowds_left_out(pair: GraphPair, task: Task) -> dict[str, Any]:
+    """For the record: the triples of either graph that the matcher did not see, where there are such."""
+    sides = ((pair.source, task.source), (pair.target, task.target))
+    unseen = [graph.num_triples - seen.num_triples for graph, seen in sides]
+    return {"triples_left_out": unseen} if any(unseen) else {}
 
 
 def decide(
@@ -433,10 +478,14 @@ def warm_up(matchers: Sequence[str], vectors: Embeddings, progress: Progress, se
 
     progress("compile", 0, len(matchers), "once, then kept on disk")
     task = toy_task(vectors)
-    if search == "approximate":
+    toy = task.candidates
+    if search == "approximate" and vectors.is_sparse:
+        from rlea.name_index import search_names
+
+        search_names((task.source, task.target), toy.source_ids, toy.target_ids, 2, budget=1)
+    elif search == "approximate":
         from rlea.approximate import search_approximately
 
-        toy = task.candidates
         search_approximately(toy.embeddings, toy.source_ids, toy.target_ids, 2, probes=1)
     for number, name in enumerate(matchers, 1):
         if not MATCHERS[name].trained:
@@ -482,12 +531,11 @@ def check_settings(
 
 
 def check_search(settings: AlignSettings) -> None:
-    """Refuse a search that there is not, or that the vectors are not made for."""
+    """Refuse a search that there is not."""
     if settings.search not in SEARCHES:
-        raise InputError(f"unknown search {settings.search!r}", remedy=f"use {' or '.join(SEARCHES)}")
-    if settings.search == "approximate" and settings.embedding == "names":
-        remedy = "leave --search out, or give dense vectors with --embedding"
-        raise InputError("--search approximate is for dense vectors, and those of names are sparse", remedy=remedy)
+        raise InputError(
+            f"unknown search {settings.search!r}", remedy=f"use {', '.join(SEARCHES[:-1])} or {SEARCHES[-1]}"
+        )
 
 
 def check_agent(settings: AlignSettings, is_used: bool) -> None:

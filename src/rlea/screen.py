@@ -135,7 +135,7 @@ def bench_table(results: list[Result]) -> Table:
     """One row a matcher."""
     first = results[0]
     title = f"{first.settings.embedding}, pool {first.pool}, {first.settings.candidates} candidates"
-    title += f" by {search_words(first)} (per cent)" if first.settings.search != "exact" else " (per cent)"
+    title += f" by {search_words(first)} (per cent)" if first.search["kind"] != "exact" else " (per cent)"
     table = Table(title=escape(title), title_justify="left")
     table.add_column("matcher")
     for name in ("Hits@1", "precision", "recall", "F1", "links", "seconds", "MB"):
@@ -188,8 +188,12 @@ def search_words(result: Result) -> str:
     if search["kind"] == "exact":
         return "exact"
     if search["exact_instead"]:
-        return "exact search (cells would not have been faster)"
+        means = "an index" if search["kind"] == "names" else "cells"
+        return f"exact search ({means} would not have been faster)"
     found = f"{percent(search['recall'])} % of the exact ones"
+    if search["kind"] == "names":
+        visits = "at most {:,} and {:,}".format(*search["budgets"])
+        return f"index of names ({found}, {visits} visits a name)"
     return f"approximate search ({found}, {search['probes']:,} of {search['cells']:,} cells probed)"
 
 

@@ -1,8 +1,9 @@
 """Graph pairs with a planted alignment, any size.
 
 A hidden world has entities, facts and names. Each graph of the pair shows it under its own identifiers: some facts are
-dropped, some spurious triples added, relations are called differently, and the target's names are misspelt. Nothing but
-this content leads from one graph to the other: identifiers and the order of lines are independent of each other.
+dropped, some spurious triples added, relations are called differently, and the target's names are misspelt, on demand
+also spelt by other rules or missing. Nothing but this content leads from one graph to the other: identifiers and the
+order of lines are independent of each other.
 """
 
 from __future__ import annotations
@@ -58,13 +59,18 @@ class SyntheticSettings:
     split_relations: float = 0.1  # share of relations that the target tells apart in two (only if renamed)
     merge_relations: float = 0.1  # share of relations that the target does not tell from another (only if renamed)
     name_noise: float = 0.1  # share of letters, but for initials, that target names lose, double or change
+    respell: float = 0.0  # share of target names in another orthography, half of these with the words swapped
+    nameless: float = 0.0  # share of either graph's entities without a label, independently
     dangling: float = 0.0  # share of either graph's entities that the other lacks; the common benchmarks have none
     seeds: float = 0.2  # share of the links for training, as in the 15K benchmarks
     valid: float = 0.1  # share of the links for choosing settings, likewise
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("drop", "split_relations", "merge_relations", "name_noise", "dangling", "seeds", "valid"):
+        for name in (
+            *("drop", "split_relations", "merge_relations", "name_noise", "respell", "nameless"),
+            *("dangling", "seeds", "valid"),
+        ):
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise InputError(f"{name} is {getattr(self, name)}", remedy="give a share between 0 and 1")
         for first, second in (("seeds", "valid"), ("split_relations", "merge_relations")):
@@ -173,7 +179,7 @@ class _Side:
     datatypes: tuple[str, ...]  # one per attribute
     triples: Array  # (num_triples, 3), sorted: the order of lines tells nothing
     values: Array  # (num_values, 3): entity, attribute, value; sorted
-    labels: list[str]  # (num_entities,)
+    labels: list[str]  # (num_entities,), "" where there is none
 
     def entity(self, ids: Array) -> pl.Series:
         """The identifiers of entities; with leading zeros, so that they sort as the numbers do."""
@@ -201,7 +207,8 @@ class _Side:
         empty = pl.lit("")
         for rows in _slices(self.num_entities):
             ids = np.arange(self.num_entities)[rows]
-            yield pl.DataFrame({"entity": self.entity(ids), "value": self.labels[rows]}).select(
+            named = pl.DataFrame({"entity": self.entity(ids), "value": self.labels[rows]}).filter(pl.col("value") != "")
+            yield named.select(
                 "entity", pl.lit(LABEL).alias("attribute"), "value", empty.alias("datatype"), empty.alias("language")
             )
         attributes = pl.Series(self.attributes, dtype=pl.String)
@@ -259,13 +266,16 @@ def _plan(settings: SyntheticSettings) -> tuple[_Side, _Side, list[tuple[Array, 
     world_rng, name_rng, source_rng, target_rng, noise_rng, link_rng = (
         np.random.default_rng([settings.seed, part]) for part in range(6)
     )
+    spelling_rng, missing_rng = (np.random.default_rng([settings.seed, part]) for part in (7, 8))  # 6: vectors
     num_shared = settings.num_entities - settings.num_dangling
     kinds = _relation_kinds(world_rng, settings.num_relations)
     facts = _draw_facts(world_rng, settings, kinds, num_shared)
     world = _World(kinds, facts, _draw_values(world_rng, settings, 0, num_shared))
     names = _draw_names(name_rng, settings.num_entities + settings.num_dangling)
     source_names = names[: settings.num_entities]
-    target_names = _misspell(noise_rng, names[:num_shared] + names[settings.num_entities :], settings.name_noise)
+    respelt = _respell(spelling_rng, names[:num_shared] + names[settings.num_entities :], settings.respell)
+    target_names = _misspell(noise_rng, respelt, settings.name_noise)
+    source_names, target_names = (_hide(missing_rng, own, settings.nameless) for own in (source_names, target_names))
     source, source_number = _view("source", source_rng, settings, world, source_names)
     target, target_number = _view("target", target_rng, settings, world, target_names)
     links = _split_links(link_rng, settings, source_number[:num_shared], target_number[:num_shared])
@@ -493,6 +503,31 @@ def _draw_names(rng: Rng, number: int) -> list[str]:
     known = list(words)
     pairs = rng.integers(0, len(known), (number, 2)).tolist()
     return [f"{known[first]} {known[second]}" for first, second in pairs]
+
+
+# What the other orthography writes for what this one does, in this order: rules, so the same sound is the same letters.
+_RESPELLINGS = (("ou", "u"), ("ai", "ay"), ("kl", "cl"), ("K", "C"), ("k", "c"), ("W", "V"), ("w", "v"), ("st", "sht"))
+
+
+def _respell(rng: Rng, names: Sequence[str], share: float) -> list[str]:
+    """Names of which a share is written by the other rules, half of these as "Kelshtin, Dravu"."""
+    draws = rng.random(len(names)).tolist()
+    result = []
+    for name, draw in zip(names, draws, strict=True):
+        spelt = name
+        if draw < share:
+            for here, there in _RESPELLINGS:
+                spelt = spelt.replace(here, there)
+            if draw < share / 2:
+                spelt = ", ".join(reversed(spelt.split(" ")))
+        result.append(spelt)
+    return result
+
+
+def _hide(rng: Rng, names: Sequence[str], share: float) -> list[str]:
+    """Names of which a share is missing ("")."""
+    hidden = (rng.random(len(names)) < share).tolist()
+    return ["" if missing else name for name, missing in zip(names, hidden, strict=True)]
 
 
 def _misspell(rng: Rng, names: Sequence[str], noise: float) -> list[str]:

@@ -125,9 +125,8 @@ def _about(pair: GraphPair, summary: dict[str, Any], notes: Iterable[str]) -> Ma
 def _searched(summary: dict[str, Any]) -> str:
     """How candidates were found, where it was not by the exact search."""
     search = summary.get("search", {})
-    if search.get("kind") != "approximate":
-        return ""
-    return f" by approximate search ({100 * search['recall']:.1f} % of the exact ones)"
+    words = {"approximate": "approximate search", "names": "an index of names"}.get(search.get("kind"))
+    return f" by {words} ({100 * search['recall']:.1f} % of the exact ones)" if words else ""
 
 
 def _figures(matching: Matching, gold: Links, summary: dict[str, Any]) -> list[tuple[str, str]]:

@@ -1,0 +1,45 @@
+"""Graphs without their crowds: edges by which one entity has so many neighbours that they say next to nothing.
+
+Where a matched pair speaks for the pairs of its neighbours, n neighbours by a relation on one side and m on the other
+make n * m pairs. In a large graph the few best-known entities have tens of thousands of neighbours by one relation, so
+nearly all time and memory would go into the pairs that gain least.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlea.graph import KnowledgeGraph
+
+LARGE = 200_000  # entities; smaller graphs are left as they are, whatever it costs
+# Pairs of neighbours that an entity may cost on average. With 300,000 synthetic entities this saves more than half of
+# the time of best-first matching and of the memory that it takes, and 0.03 % of the links are lost; at 100,000, where a
+# quarter of the time would be saved, 0.01 %.
+PAIRS_PER_ENTITY = 30
+
+
+def leave_out_crowds(graph: KnowledgeGraph, pairs_per_entity: float = PAIRS_PER_ENTITY) -> KnowledgeGraph:
+    """The graph without the triples of its largest crowds, so many that what is left costs no more than wanted.
+
+    A crowd is all neighbours that an entity has by one relation in one direction; one of n costs n * n pairs. Entities,
+    relations, literals and names stay as they are.
+    """
+    heads, relations, tails = graph.triples.astype(np.int64).T
+    sizes = np.maximum(
+        _crowd_sizes(heads * graph.num_relations + relations), _crowd_sizes(tails * graph.num_relations + relations)
+    )
+    # A triple in a crowd of n stands for n pairs. (Most triples are in a larger crowd on one side only.)
+    triples_of_size = np.bincount(sizes)
+    pairs = np.cumsum(triples_of_size * np.arange(len(triples_of_size)))
+    largest = int(np.searchsorted(pairs, pairs_per_entity * graph.num_entities, side="right")) - 1
+    keep = sizes <= max(largest, 1)
+    return graph if bool(keep.all()) else replace(graph, triples=graph.triples[keep])
+
+
+def _crowd_sizes(keys: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many have the same key, for every key."""
+    _, number, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    return np.asarray(counts[number], dtype=np.int64)
