@@ -22,7 +22,7 @@ LAYERS = [
     ["approximate", "name_index"],
     ["matching"],
     ["metrics", "ranks", "standing", "embed", "readers", "writers", "demo", "paris"],
-    ["attributes"],
+    ["attributes", "blind", "probe"],
     ["matchers"],
     ["agent"],
     ["fusion"],

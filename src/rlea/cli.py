@@ -23,6 +23,7 @@ from rlea.screen import (
     progress_bars,
     result_table,
     show_notes,
+    show_strings,
 )
 
 # Worker threads that wait must sleep: by default they spin, and on a busy machine take the time of those that work.
@@ -65,6 +66,12 @@ Search = Annotated[
 Device = Annotated[str, typer.Option(help="For training, and for the agent: auto, cpu or cuda.")]
 Preset = Annotated[
     str, typer.Option(help="Of the agent: context, or paper, released, paper-no-estimator, paper-random.")
+]
+Hide = Annotated[
+    str,
+    typer.Option(
+        help="[cyan]names[/cyan], [cyan]attributes[/cyan] or both with a comma: models then see graphs without them."
+    ),
 ]
 Output = Annotated[Path | None, typer.Option(help="Folder for links in all formats, report.html and run.json.")]
 
@@ -126,6 +133,7 @@ def align(
     joint: Annotated[
         int, typer.Option(help="Rounds in which the agent's sure links train the vectors anew (--matcher rlea).")
     ] = 0,
+    hide: Hide = "",
     fold: Fold = None,
     seed: Seed = 0,
     device: Device = "auto",
@@ -142,11 +150,13 @@ def align(
       rlea align people.nt.gz staff.ttl --seeds known.tsv --output out
     """
     from rlea import pipeline
+    from rlea.blind import parse_hidden
     from rlea.embed.checkpoint import remove_checkpoint
 
     with progress_bars(quiet or json_) as report:
+        hidden = parse_hidden(hide)
         settings = pipeline.AlignSettings(
-            embedding, matcher, candidates, pool, seed, preset, agent, precision, joint, abstain, search
+            embedding, matcher, candidates, pool, seed, preset, agent, precision, joint, abstain, search, hidden
         )
         pipeline.check_settings(settings, output=None if output is None else output / "links.tsv", device=device)
         clock = pipeline.Clock()
@@ -166,6 +176,7 @@ def align(
     out.print(f"[bold]{escape(describe(pair))}[/bold]")
     show_notes(pair, quiet)
     out.print(result_table(result))
+    show_strings(result)
     out.print(link_table(result))
     if written:
         out.print("Written: " + ", ".join(escape(str(path)) for path in written))
@@ -183,6 +194,7 @@ def bench(
     candidates: Candidates = 50,
     search: Search = "auto",
     pool: Pool = "auto",
+    hide: Hide = "",
     fold: Fold = None,
     seed: Seed = 0,
     device: Device = "auto",
@@ -197,6 +209,7 @@ def bench(
     Example:  rlea bench D_W_15K_V1 --embedding vectors.safetensors --matchers nearest,hungarian,best-first
     """
     from rlea import commands, pipeline
+    from rlea.blind import parse_hidden
     from rlea.errors import InputError
     from rlea.matchers import MATCHERS
 
@@ -205,7 +218,8 @@ def bench(
     if not names:
         raise InputError("--matchers names none", remedy="use all, or names with commas between them")
     with progress_bars(quiet or json_) as report:
-        settings = pipeline.AlignSettings(embedding, names[0], candidates, pool, seed, search=search)
+        hidden = parse_hidden(hide)
+        settings = pipeline.AlignSettings(embedding, names[0], candidates, pool, seed, search=search, hide=hidden)
         pipeline.check_settings(settings, names, output, device)
         pair = pipeline.read(pair_folder, fold=fold)
         if not len(pair.test):
@@ -219,6 +233,7 @@ def bench(
     out.print(f"[bold]{escape(describe(pair))}[/bold]")
     show_notes(pair, quiet)
     out.print(bench_table(results))
+    show_strings(results[0])
 
 
 @app.command(rich_help_panel=STUDY)
@@ -226,6 +241,7 @@ def embed(
     pair_folder: Annotated[Path, typer.Argument(metavar="PAIR", help="A benchmark or pair folder.")],
     model: Annotated[str, typer.Option(help="The model to train.")] = "aligne",
     output: Annotated[Path, typer.Option(help="A .safetensors file.")] = Path("vectors.safetensors"),
+    hide: Hide = "",
     fold: Fold = None,
     seed: Seed = 0,
     epochs: Annotated[int | None, typer.Option(help="At most so many; the model's own number if not given.")] = None,
@@ -238,10 +254,13 @@ def embed(
     Example:  rlea embed D_W_15K_V1 --model aligne --output d_w.safetensors
     """
     from rlea import commands
+    from rlea.blind import parse_hidden
 
     with progress_bars(quiet or json_) as report:
+        more = {"device": device, "epochs": epochs}
+        hidden = parse_hidden(hide)
         summary = commands.embed_to_file(
-            pair_folder, model, output, fold=fold, seed=seed, device=device, epochs=epochs, progress=report
+            pair_folder, model, output, fold=fold, seed=seed, hidden=hidden, progress=report, **more
         )
     if json_:
         print_json(summary)
@@ -257,6 +276,7 @@ def train(
     preset: Preset = "context",
     episodes: Annotated[int | None, typer.Option(help="In place of the preset's number.")] = None,
     output: Annotated[Path, typer.Option(help="A .safetensors file.")] = Path("agent.safetensors"),
+    hide: Hide = "",
     tensorboard: Annotated[
         Path | None, typer.Option(help="Folder for TensorBoard: the curves go into a run named like the output.")
     ] = None,
@@ -273,6 +293,7 @@ def train(
     Example:  rlea train D_Y_15K_V1 --embedding vectors.safetensors --output agent.safetensors
     """
     from rlea import commands
+    from rlea.blind import parse_hidden
 
     with progress_bars(quiet or json_) as report:
         summary = commands.train_to_file(
@@ -285,6 +306,7 @@ def train(
             device=device,
             episodes=episodes,
             tensorboard=tensorboard,
+            hidden=parse_hidden(hide),
             progress=report,
         )
     if json_:

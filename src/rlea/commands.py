@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rlea import memory
+from rlea.blind import check_hidden, hide
 from rlea.embed import MODELS
 from rlea.errors import InputError
 from rlea.graph import choose_pool
@@ -32,7 +33,7 @@ def bench_summary(results: Sequence[Result]) -> dict[str, Any]:
     shared = {
         key: first[key]
         for key in ("pair", "fold", "embedding", "candidates", "search", "pool", "coverage", "ranks", "seed")
-    }
+    } | {key: first[key] for key in ("hidden", "strings")}
     columns = ("matcher", "hits@1", "precision", "recall", "f1", "matched", "judged", "correct", "peak_memory_mb")
     rows = []
     for result in results:
@@ -57,7 +58,15 @@ def write_bench(path: Path, results: Sequence[Result]) -> None:
 
 
 def embed_to_file(
-    folder: Path, model: str, output: Path, *, fold: str | None, seed: int, progress: Progress = silent, **more: Any
+    folder: Path,
+    model: str,
+    output: Path,
+    *,
+    fold: str | None,
+    seed: int,
+    hidden: Sequence[str] = (),
+    progress: Progress = silent,
+    **more: Any,
 ) -> dict[str, Any]:
     """Train a model on a pair and keep its vectors, with the record of the run beside them (.json).
 
@@ -77,17 +86,20 @@ def embed_to_file(
         raise InputError("vectors are written as safetensors", path=output, remedy="end the name in .safetensors")
     if not 0 <= seed < 2**63:
         raise InputError(f"--seed is {seed}", remedy="give a number from 0 to 2^63 - 1")
+    check_hidden(hidden, model)
     checkpoint, run = output.with_suffix(".checkpoint"), output.with_suffix(".json")
     for path in (output, checkpoint, run):
         check_writable(path)
     pair = read_pair(folder, fold)
     check_storable(pair.source, pair.target, output)
     memory.reset_peak()
-    vectors = embed_entities(pair, model, seed=seed, progress=progress, checkpoint=checkpoint, **more)
+    more |= {"seed": seed, "checkpoint": checkpoint, "hidden": hidden}
+    vectors = embed_entities(pair, model, progress=progress, **more)
     summary: dict[str, Any] = {
         "pair": pair.name,
         "fold": pair.fold,
         "model": model,
+        "hidden": list(hidden),
         "seed": seed,
         "output": str(output),
     }
@@ -118,6 +130,7 @@ def train_to_file(
     device: str,
     episodes: int | None,
     tensorboard: Path | None = None,
+    hidden: Sequence[str] = (),
     progress: Progress = silent,
 ) -> dict[str, Any]:
     """Train an agent on a pair's seeds and keep it; an interrupted training goes on from its checkpoint.
@@ -136,7 +149,7 @@ def train_to_file(
         raise InputError("agents are written as safetensors", path=output, remedy="end the name in .safetensors")
     if episodes is not None and episodes < 1:
         raise InputError(f"--episodes is {episodes}", remedy="give a number of at least 1")
-    check_settings(AlignSettings(embedding=embedding, seed=seed), output=output)
+    check_settings(AlignSettings(embedding=embedding, seed=seed, hide=tuple(hidden)), output=output)
     choose_device(device)  # refused before the work, though only the vectors may need it
     checkpoint, run = output.with_suffix(".checkpoint"), output.with_suffix(".json")
     of_vectors = output.with_name(f"{output.stem}-{Path(embedding).stem}.checkpoint")
@@ -148,10 +161,12 @@ def train_to_file(
         load_tensorboard()
     agent = make_agent(preset, seed=seed, device=device, episodes=episodes)
     pair = read_pair(folder, fold)
-    vectors = embed_entities(pair, embedding, seed=seed, progress=progress, device=device, checkpoint=of_vectors)
+    more: dict[str, Any] = {"seed": seed, "device": device, "checkpoint": of_vectors, "hidden": hidden}
+    seen = hide(pair, hidden)
+    vectors = embed_entities(seen if embedding in MODELS else pair, embedding, progress=progress, **more)
     clock = Clock()
     with clock("train"), drawn_curves(curves, agent) as on_episode:
-        agent.fit(pair, vectors, progress=progress, checkpoint=checkpoint, on_episode=on_episode)
+        agent.fit(seen, vectors, progress=progress, checkpoint=checkpoint, on_episode=on_episode)
     about = describe_agent(agent)
     if preset == CONTEXT:
         chosen = [row["valid_aligned"] for row in agent.history if row["stage"] == "choice"]
@@ -176,6 +191,7 @@ def train_to_file(
         "pair": pair.name,
         "fold": pair.fold,
         "preset": preset,
+        "hidden": list(hidden),
         "seed": seed,
         "device": about["device"],
         **outcome,

@@ -15,10 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from rlea import memory
+from rlea.blind import check_hidden, check_vectors, hide, parse_hidden, shown_uses
 from rlea.embed import MODELS
 from rlea.errors import InputError
 from rlea.graph import GraphPair, Ids, choose_pool
 from rlea.matchers import MATCHERS
+from rlea.probe import StringProbe, probe_strings
 from rlea.progress import Progress, silent
 from rlea.readers import read_graph, read_pair
 
@@ -60,6 +62,10 @@ class AlignSettings:
     joint: int = 0  # rounds in which the agent's sure links train the vectors anew
     abstain: bool = False  # leave out links that are more likely to cost F1 than to earn it
     search: str = "auto"  # of candidates; exact as long as that takes a minute or two, approximate beyond
+    hide: tuple[str, ...] = ()  # names, attributes: what no model and no matcher may see
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "hide", parse_hidden(self.hide))  # a misspelt word would hide nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +85,7 @@ class Result:
     trace: Trace | None = None  # what the context agent decided, step by step
     standing: Standing | None = None  # of the gold links among the candidates
     search: dict[str, Any] = field(default_factory=lambda: {"kind": "exact"})  # how candidates were found, its recall
+    strings: StringProbe | None = None  # what equal strings would solve of the gold links, nothing hidden
 
     @property
     def cut(self) -> str:
@@ -98,6 +105,7 @@ class Result:
             "search": self.search,
             "pool": self.pool,
             "cut": self.cut,
+            "hidden": list(self.settings.hide),
             "hits@1": None if links is None else links.hits_at_1,
             "precision": None if links is None else links.precision,
             "recall": None if links is None else links.recall,
@@ -107,6 +115,7 @@ class Result:
             "correct": None if links is None else links.correct,
             "coverage": self.coverage,
             "ranks": None if self.ranks is None else self.ranks.as_dict(),
+            "strings": None if self.strings is None else self.strings.as_dict(),
             "seconds": {stage: round(value, 3) for stage, value in self.seconds.items()},
             "peak_memory_mb": round(self.peak_memory_mb, 1),
             "seed": self.settings.seed,
@@ -132,29 +141,33 @@ def align(
     search_kind = choose_search(settings, len(source_ids), len(target_ids))
     check_seeds(pair, settings, [settings.matcher])
     agent, rounds = None, None
+    seen = hide(pair, settings.hide)  # all that models and matchers are given
+    shown = seen if settings.embedding in MODELS else pair  # a file has its vectors under the true identifiers
     with clock("embed"):
         if settings.joint:
-            vectors, agent, rounds = embed_jointly(pair, settings, progress, **more)
+            vectors, agent, rounds = embed_jointly(seen, settings, progress, **more)
         else:
-            vectors = embed_for_search(pair, settings, search_kind, progress, **more)
+            more |= {"hidden": settings.hide}
+            vectors = embed_for_search(shown, settings, search_kind, progress, **more)
     with clock("compile"):
         warm_up([settings.matcher], vectors, progress, search_kind)
     with clock("candidates"):
         candidates, search = find(vectors, source_ids, target_ids, settings, progress)
-    task = make_task(pair, candidates, settings.seed)
-    info = {**vectors.info, **crowds_left_out(pair, task)}
+    task = make_task(seen, candidates, settings.seed)
+    info = {**vectors.info, **crowds_left_out(seen, task)}
     kept = more.get("checkpoint")
     kept = None if kept is None else kept.with_name(AGENT_CHECKPOINT)
-    matching, trace = decide(pair, task, settings, clock, info, progress, device, kept, agent)
+    matching, trace = decide(seen, task, settings, clock, info, progress, device, kept, agent)
     if rounds is not None:
         info["joint"] = rounds
     with clock("evaluate"):
         links, ranks, coverage = evaluate(pair, matching, candidates, pool, progress)
         standing = look_up_gold(pair, candidates, info)
+        strings = probe_strings(pair, pool)
     peak = memory.peak_mb()
     seconds = clock.seconds
     return Result(
-        pair, settings, pool, matching, links, ranks, coverage, seconds, peak, info, trace, standing, search=search
+        pair, settings, pool, matching, links, ranks, coverage, seconds, peak, info, trace, standing, search, strings
     )
 
 
@@ -174,28 +187,32 @@ def bench(
     check_seeds(pair, settings, matchers)
     pool, source_ids, target_ids = choose_pool(pair, settings.pool)
     search_kind = choose_search(settings, len(source_ids), len(target_ids))
+    seen = hide(pair, settings.hide)
+    shown = seen if settings.embedding in MODELS else pair  # a file has its vectors under the true identifiers
     with clock("embed"):
-        vectors = embed_for_search(pair, settings, search_kind, progress, **more)
+        more |= {"hidden": settings.hide}
+        vectors = embed_for_search(shown, settings, search_kind, progress, **more)
     with clock("compile"):
         warm_up(matchers, vectors, progress, search_kind)
     with clock("candidates"):
         candidates, search = find(vectors, source_ids, target_ids, settings, progress)
         _ = candidates.pairs  # shared by all, so not charged to the first
-    task = make_task(pair, candidates, settings.seed)
-    ranks = None
+    task = make_task(seen, candidates, settings.seed)
+    ranks, strings = None, None
     for number, name in enumerate(matchers):
         progress("matchers", number, len(matchers), name)
-        chosen, info = replace(settings, matcher=name), {**vectors.info, **crowds_left_out(pair, task)}
+        chosen, info = replace(settings, matcher=name), {**vectors.info, **crowds_left_out(seen, task)}
         memory.reset_peak()
         clock.seconds.pop("train", None)  # that of an earlier matcher
-        matching, trace = decide(pair, task, chosen, clock, info, progress, device)
+        matching, trace = decide(seen, task, chosen, clock, info, progress, device)
         peak = memory.peak_mb()
         with clock("evaluate"):
             links, ranks, coverage = evaluate(pair, matching, candidates, pool, progress, ranks)
             standing = look_up_gold(pair, candidates, info)
+            strings = strings or probe_strings(pair, pool)
         seconds = dict(clock.seconds)
         yield Result(
-            pair, chosen, pool, matching, links, ranks, coverage, seconds, peak, info, trace, standing, search=search
+            pair, chosen, pool, matching, links, ranks, coverage, seconds, peak, info, trace, standing, search, strings
         )
     progress("matchers", len(matchers), len(matchers))
 
@@ -245,26 +262,35 @@ def embed_entities(
     device: str = "auto",
     checkpoint: Path | None = None,
     epochs: int | None = None,
+    hidden: Sequence[str] = (),
 ) -> Embeddings:
-    """Vectors by the name of a model, or from a file; `epochs` bounds the training of a model."""
+    """Vectors by the name of a model, or from a file; `epochs` bounds the training of a model.
+
+    Of the pair a model is shown all but what is `hidden` (names, attributes); `info["hidden"]` says so.
+    """
     if device not in ("auto", "cpu", "cuda"):
         raise InputError(f"unknown device {device!r}", remedy="use auto, cpu or cuda")
     if name not in MODELS:
         from rlea.readers.vectors import read_embeddings
 
-        return read_embeddings(Path(name), pair.source, pair.target)
+        given = read_embeddings(Path(name), pair.source, pair.target)
+        return replace(given, info=check_vectors(hidden, given.info, name)) if hidden else given
+    check_hidden(hidden, name)
+    pair = hide(pair, hidden)
+    seen = {"hidden": list(hidden), "fingerprint_seen": pair.fingerprint} if hidden else {}
     model = MODELS[name]
     if model.trained and not len(pair.train):
         raise InputError(f"{name} is trained on seed links and there are none", remedy="give --seeds or use names")
     function = getattr(import_module(f"rlea.embed.{model.module}"), model.function)
     if not model.trained:
-        return cast("Embeddings", function(pair, seed=seed, progress=progress))
+        vectors = cast("Embeddings", function(pair, seed=seed, progress=progress))
+        return replace(vectors, info={**vectors.info, **seen})
     from rlea.embed.history import History
 
     heard = History(progress)
     more = {"device": device, "checkpoint": checkpoint, "epochs": epochs}
     vectors = cast("Embeddings", function(pair, seed=seed, progress=heard, **more))
-    return replace(vectors, info={**vectors.info, "history": heard.rows(vectors.info["settings"])})
+    return replace(vectors, info={**vectors.info, **seen, "history": heard.rows(vectors.info["settings"])})
 
 
 def embed_jointly(
@@ -275,7 +301,8 @@ def embed_jointly(
 
     def embed(grown: GraphPair, number: int) -> Embeddings:
         kept = None if checkpoint is None else joint_checkpoint(checkpoint, number)
-        return embed_entities(grown, settings.embedding, seed=settings.seed, progress=progress, checkpoint=kept, **more)
+        chosen = {**more, "seed": settings.seed, "hidden": settings.hide, "checkpoint": kept}
+        return embed_entities(grown, settings.embedding, progress=progress, **chosen)
 
     kept = None if checkpoint is None else checkpoint.with_name(AGENT_CHECKPOINT)
     joint = train_jointly(pair, embed, settings.joint, seed=settings.seed, progress=progress, checkpoint=kept)
@@ -439,7 +466,7 @@ def write(folder: str | Path, result: Result) -> list[Path]:
     record = describe_run(
         result=result.summary(), fingerprint=pair.fingerprint, embedding_info=result.info, notes=list(pair.notes)
     )
-    uses = MODELS[settings.embedding].uses if settings.embedding in MODELS else ""
+    uses = shown_uses(settings.embedding, settings.hide) if settings.embedding in MODELS else ""
     about = MappingSet(
         mapping_tool_version=record["versions"]["rlea"],
         mapping_date=record["time"][:10],
@@ -513,6 +540,7 @@ def check_settings(
             f"{settings.embedding!r} is neither an embedding nor a file",
             remedy=suggest(settings.embedding, MODELS, "a path to a .safetensors, .npy or word2vec file"),
         )
+    check_hidden(settings.hide, settings.embedding)
     check_agent(settings, any(MATCHERS[name].trained for name in (settings.matcher, *matchers)))
     if settings.candidates < 1:
         raise InputError(f"--candidates is {settings.candidates}", remedy="give a number of at least 1")

@@ -121,6 +121,16 @@ def show_notes(pair: GraphPair, quiet: bool) -> None:
             err.print(f"[yellow]Note:[/yellow] {escape(note)}")
 
 
+def show_strings(result: Result) -> None:
+    """What equal strings would have solved, as a warning where it is most."""
+    if result.strings is not None:
+        from rlea.probe import describe_probe, is_easy
+
+        told = result.strings.as_dict()
+        text = escape(describe_probe(told))
+        out.print(f"[yellow]{text}[/yellow]" if is_easy(told) else f"[dim]{text}[/dim]", highlight=False)
+
+
 def markdown_view(text: str) -> Markdown:
     """Markdown as a terminal can show it; breaks within cells become blanks."""
     return Markdown(text.replace("<br>", " "))
@@ -136,6 +146,7 @@ def bench_table(results: list[Result]) -> Table:
     first = results[0]
     title = f"{first.settings.embedding}, pool {first.pool}, {first.settings.candidates} candidates"
     title += f" by {search_words(first)} (per cent)" if first.search["kind"] != "exact" else " (per cent)"
+    title += f", {hidden_words(first)} hidden" if first.settings.hide else ""
     table = Table(title=escape(title), title_justify="left")
     table.add_column("matcher")
     for name in ("Hits@1", "precision", "recall", "F1", "links", "seconds", "MB"):
@@ -167,6 +178,7 @@ def result_table(result: Result) -> Table:
     facts = {
         "links": f"{summary['matched']:,} (seeds are not repeated among them)",
         "pool": f"{result.pool}",
+        **({"hidden": hidden_words(result)} if result.settings.hide else {}),
         "judged by gold": "-" if summary["judged"] is None else f"{summary['judged']:,}, {summary['correct']:,} right",
         "Hits@1": percent(summary["hits@1"]),
         "precision": percent(summary["precision"]),
@@ -195,6 +207,13 @@ def search_words(result: Result) -> str:
         visits = "at most {:,} and {:,}".format(*search["budgets"])
         return f"index of names ({found}, {visits} visits a name)"
     return f"approximate search ({found}, {search['probes']:,} of {search['cells']:,} cells probed)"
+
+
+def hidden_words(result: Result) -> str:
+    """What no model was shown, and whether that is sure."""
+    from rlea.blind import describe_hidden
+
+    return describe_hidden(result.settings.hide, result.info)
 
 
 def fact_table(title: str, facts: dict[str, Any]) -> Table:

@@ -14,9 +14,11 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from rlea import metrics
+from rlea.blind import describe_hidden
 from rlea.graph import Links
 from rlea.matchers import MATCHERS
 from rlea.matching import Matching
+from rlea.probe import describe_probe, is_easy
 from rlea.record import as_json
 from rlea.report.fates import count_fates
 from rlea.report.hardest import Drawing
@@ -72,7 +74,12 @@ def render_run(
     fates = follow_links(matching, gold, standing, _weighed(trace))
     title = f"{pair.name}, fold {pair.fold}" if pair.fold else pair.name
     sections = [
-        Section("", _about(pair, summary, [*pair.notes, *notes]) + tiles(_figures(matching, gold, summary))),
+        Section(
+            "",
+            _about(pair, summary, [*pair.notes, *notes])
+            + _seen(summary, info)
+            + tiles(_figures(matching, gold, summary)),
+        ),
         Section("", plot_cards(link_plots(matching, gold))),
         Section("Results", _results(summary, matching, gold)),
         Section("Where errors come from", _errors(fates, summary, has_standing=standing is not None)),
@@ -120,6 +127,16 @@ def _about(pair: GraphPair, summary: dict[str, Any], notes: Iterable[str]) -> Ma
             "To have them, align with --gold FILE."
         )
     return about
+
+
+def _seen(summary: dict[str, Any], info: dict[str, Any]) -> Markup:
+    """What was hidden from the models, and what equal strings would have solved."""
+    told = Markup()
+    if summary.get("hidden"):
+        told += paragraph(f"Hidden from all models: {describe_hidden(summary['hidden'], info)}.")
+    if strings := as_dict(summary.get("strings")):
+        told += make("run.html.j2", "strings", describe_probe(strings), is_easy(strings))
+    return told
 
 
 def _searched(summary: dict[str, Any]) -> str:
