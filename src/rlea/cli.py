@@ -12,6 +12,7 @@ from rich.table import Table
 
 from rlea.screen import (
     bench_table,
+    channel_table,
     describe,
     err,
     explanation_view,
@@ -90,10 +91,10 @@ def demo(
     from rlea.demo import demo_folder
 
     with progress_bars(quiet or json_) as report:
-        settings = pipeline.AlignSettings(embedding="names", pool="all")
+        settings = pipeline.AlignSettings(pool="all")
         pipeline.check_settings(settings, output=output / "links.tsv")
         pair = pipeline.read(demo_folder())
-        results = list(pipeline.bench(pair, ["nearest", "hungarian", "best-first"], settings, progress=report))
+        results = list(pipeline.bench(pair, ["nearest", "hungarian", "best-first", "fused"], settings, progress=report))
         written = pipeline.write(output, results[-1])
         commands.write_bench(output / "bench.json", results)
     if json_:
@@ -102,6 +103,8 @@ def demo(
     out.print(f"\n[bold]{escape(describe(pair))}[/bold]")
     show_notes(pair, quiet)
     out.print(bench_table(results))
+    out.print(channel_table(results[-1]))
+    out.print(f"[dim]{escape(results[-1].summary()['began'].capitalize())}.[/dim]")
     out.print(link_table(results[-1]))
     out.print(f"Links in four formats, the record and a report: [bold]{escape(str(output))}/report.html[/bold]")
 
@@ -117,8 +120,36 @@ def align(
         Path | None, typer.Option(help="Known links for stopping training early, never for matching.")
     ] = None,
     gold: Annotated[Path | None, typer.Option(help="Known links to score the result with.")] = None,
-    embedding: Embedding = "names",
-    matcher: Annotated[str, typer.Option(help="How pairs are decided; `rlea matchers` lists them.")] = "best-first",
+    embedding: Annotated[
+        str,
+        typer.Option(
+            help="For matchers that take vectors: a model ([cyan]names[/cyan], [cyan]aligne[/cyan]) or a file of "
+            "vectors made anywhere.",
+            show_default=False,
+        ),
+    ] = "",
+    matcher: Annotated[
+        str,
+        typer.Option(
+            help="How pairs are decided; `rlea matchers` lists them. [cyan]auto[/cyan] is [cyan]fused[/cyan] (all "
+            "evidence), or [cyan]best-first[/cyan] with --embedding and for more than 100,000 entities."
+        ),
+    ] = "auto",
+    channels: Annotated[
+        str,
+        typer.Option(
+            help="Evidence that [cyan]fused[/cyan] listens to, with commas: structure, names, words, attributes, paris."
+            " All if not given.",
+            show_default=False,
+        ),
+    ] = "",
+    encoder: Annotated[
+        str,
+        typer.Option(
+            help="Folder of a sentence encoder, by which [cyan]fused[/cyan] compares names as well.",
+            show_default=False,
+        ),
+    ] = "",
     candidates: Candidates = 50,
     search: Search = "auto",
     pool: Pool = "auto",
@@ -156,13 +187,14 @@ def align(
     with progress_bars(quiet or json_) as report:
         hidden = parse_hidden(hide)
         settings = pipeline.AlignSettings(
-            embedding, matcher, candidates, pool, seed, preset, agent, precision, joint, abstain, search, hidden
-        )
+            embedding, matcher, candidates, pool, seed, preset, agent, precision, joint, abstain, search, hidden,
+            tuple(name.strip() for name in channels.split(",") if name.strip()), encoder,
+        )  # fmt: skip
         pipeline.check_settings(settings, output=None if output is None else output / "links.tsv", device=device)
         clock = pipeline.Clock()
         with clock("read"):
             pair = pipeline.read(source, target, fold=fold, seeds=seeds, valid=valid, gold=gold)
-        checkpoint = None if output is None else output / f"{Path(embedding).stem}.checkpoint"
+        checkpoint = None if output is None else output / f"{Path(embedding or 'names').stem}.checkpoint"
         result = pipeline.align(pair, settings, progress=report, device=device, checkpoint=checkpoint)
         result.seconds.update({"read": clock.seconds["read"]})
         written = [] if output is None else pipeline.write(output, result)
@@ -177,6 +209,8 @@ def align(
     show_notes(pair, quiet)
     out.print(result_table(result))
     show_strings(result)
+    if (contributed := channel_table(result)) is not None:
+        out.print(contributed)
     out.print(link_table(result))
     if written:
         out.print("Written: " + ", ".join(escape(str(path)) for path in written))

@@ -267,6 +267,7 @@ def write_report(run: str | Path, output: str | Path | None = None, *, pair: Gra
     from rlea.explain import Run
     from rlea.matching import Matching
     from rlea.pipeline import STANDING
+    from rlea.readers.schema import read_schema
     from rlea.report.run import render_run
     from rlea.standing import Standing
 
@@ -283,9 +284,12 @@ def write_report(run: str | Path, output: str | Path | None = None, *, pair: Gra
         if not standing.is_of(opened.pair.test):
             standing = None
             notes.append(f"{STANDING} is of other gold links, so who was among the candidates is not known")
+    schema = read_schema(folder)
     return _write_page(
         folder / "report.html" if output is None else Path(output),
-        lambda: render_run(opened.pair, matching, opened.record, trace=opened.trace, standing=standing, notes=notes),
+        lambda: render_run(
+            opened.pair, matching, opened.record, trace=opened.trace, standing=standing, notes=notes, schema=schema
+        ),
     )
 
 

@@ -23,6 +23,7 @@ from rlea.matchers import MATCHERS
 from rlea.probe import StringProbe, probe_strings
 from rlea.progress import Progress, silent
 from rlea.readers import read_graph, read_pair
+from rlea.schema import Schema
 
 if TYPE_CHECKING:
     from rlea.agent.agent import Agent
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
     from rlea.standing import Standing
 
 
+CHANNELS = ("structure", "names", "words", "attributes", "paris")  # of evidence, as rlea.fusion has them
+EVIDENCE = "evidence"  # the name of vectors that are none
+MOST_FUSED = 100_000  # entities of the larger graph up to which `auto` takes all evidence
 AGENT_CHECKPOINT = "agent.checkpoint"  # beside the checkpoint of the vectors
 SEARCHES = ("auto", "exact", "approximate")
 # Pairs up to which `auto` searches exactly: 20 s of one core for names (from 10,000 a side on the index is no slower),
@@ -51,8 +55,8 @@ STANDING = "standing.safetensors"  # where the right targets stood among the can
 class AlignSettings:
     """What a user can choose about a run."""
 
-    embedding: str = "names"  # works on any two graphs with labels, at once and without seeds
-    matcher: str = "best-first"  # the strongest matcher that learns nothing
+    embedding: str = ""  # for matchers that take vectors; names if not given, which need no training and no seeds
+    matcher: str = "auto"  # all evidence; best-first where an embedding is given or the graphs are very large
     candidates: int = 50  # per entity and direction
     pool: str = "auto"  # the pair's own: "test" for benchmark folders, "all" for two graphs of one's own
     seed: int = 0
@@ -63,6 +67,8 @@ class AlignSettings:
     abstain: bool = False  # leave out links that are more likely to cost F1 than to earn it
     search: str = "auto"  # of candidates; exact as long as that takes a minute or two, approximate beyond
     hide: tuple[str, ...] = ()  # names, attributes: what no model and no matcher may see
+    channels: tuple[str, ...] = ()  # of evidence that `fused` listens to; all if none is named
+    encoder: str = ""  # folder of a sentence encoder, by which `fused` compares names as well
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "hide", parse_hidden(self.hide))  # a misspelt word would hide nothing
@@ -86,6 +92,7 @@ class Result:
     standing: Standing | None = None  # of the gold links among the candidates
     search: dict[str, Any] = field(default_factory=lambda: {"kind": "exact"})  # how candidates were found, its recall
     strings: StringProbe | None = None  # what equal strings would solve of the gold links, nothing hidden
+    schema: Schema = field(default_factory=Schema)  # relations, attributes and classes that correspond
 
     @property
     def cut(self) -> str:
@@ -103,6 +110,8 @@ class Result:
             "matcher": self.settings.matcher,
             "candidates": self.settings.candidates,
             "search": self.search,
+            "began": self.info.get("beginning", {}).get("told", ""),
+            "channels": self.info.get("channels", []),
             "pool": self.pool,
             "cut": self.cut,
             "hidden": list(self.settings.hide),
@@ -133,10 +142,12 @@ def align(
 
     The agent, where it is the matcher, works on the same device.
     """
-    settings = settings or AlignSettings()
+    settings = settle(settings or AlignSettings(), pair)
     clock = Clock()
     device = more.get("device", "auto")
     check_settings(settings, device=device)
+    if not MATCHERS[settings.matcher].takes_vectors:
+        return align_by_evidence(pair, settings, clock, progress)
     pool, source_ids, target_ids = choose_pool(pair, settings.pool)
     search_kind = choose_search(settings, len(source_ids), len(target_ids))
     check_seeds(pair, settings, [settings.matcher])
@@ -171,6 +182,29 @@ def align(
     )
 
 
+def align_by_evidence(pair: GraphPair, settings: AlignSettings, clock: Clock, progress: Progress) -> Result:
+    """Align a pair with a matcher that looks at the graphs themselves: decide, evaluate."""
+    from rlea.fusion.matcher import find_by_all, find_by_paris
+
+    pool, source_ids, target_ids = choose_pool(pair, settings.pool)
+    seen = hide(pair, settings.hide)
+    with clock("match"):
+        if settings.matcher == "paris":
+            found = find_by_paris(seen, source_ids, target_ids, seed=settings.seed, progress=progress)
+        else:
+            channels = settings.channels or CHANNELS
+            more: dict[str, Any] = {"seed": settings.seed, "progress": progress}
+            found = find_by_all(seen, source_ids, target_ids, channels, encoder=settings.encoder, **more)
+        matching = cut_links(found.matching, settings, min(len(source_ids), len(target_ids)))
+    peak = memory.peak_mb()
+    with clock("evaluate"):
+        links, _, coverage = evaluate(pair, matching, found.candidates, pool, progress)
+        standing = look_up_gold(pair, found.candidates, {})
+        strings = probe_strings(pair, pool)
+    parts = (found.info, found.trace, standing, {"kind": "evidence"}, strings, found.schema)
+    return Result(pair, settings, pool, matching, links, None, coverage, clock.seconds, peak, *parts)
+
+
 def bench(
     pair: GraphPair,
     matchers: Sequence[str],
@@ -179,8 +213,9 @@ def bench(
     progress: Progress = silent,
     **more: Any,
 ) -> Iterator[Result]:
-    """The same vectors and candidates for every matcher, one result after the other."""
+    """The same vectors and candidates for every matcher that takes vectors, one result after the other."""
     settings = settings or AlignSettings()
+    settings = replace(settings, matcher=matchers[0], embedding=settings.embedding or "names")
     clock = Clock()
     device = more.get("device", "auto")
     check_settings(settings, matchers, device=device)
@@ -201,6 +236,10 @@ def bench(
     ranks, strings = None, None
     for number, name in enumerate(matchers):
         progress("matchers", number, len(matchers), name)
+        if not MATCHERS[name].takes_vectors:
+            memory.reset_peak()
+            yield align_by_evidence(pair, replace(settings, matcher=name), Clock(), progress)
+            continue
         chosen, info = replace(settings, matcher=name), {**vectors.info, **crowds_left_out(seen, task)}
         memory.reset_peak()
         clock.seconds.pop("train", None)  # that of an earlier matcher
@@ -247,7 +286,7 @@ def read(
     if gold is not None and not len(test):
         raise InputError("no gold link is left to score with", path=gold, remedy="give links that are not seeds")
     if not len(train):
-        notes = (*notes, "there are no seeds: matching starts from the similarity of the embeddings alone")
+        notes = (*notes, "there are no seeds: matching starts from what the two graphs have in common")
     return GraphPair(
         f"{stem(source)}-{stem(Path(target))}", first, second, train, known, test, notes=notes, default_pool="all"
     )
@@ -414,16 +453,18 @@ def decide(
             matching, trace = decisions.matching, Trace.of(decisions)
         else:
             matching = match(task)
-        if settings.precision:
-            from rlea.matchers.confidence import keep_sure
-
-            matching = keep_sure(matching, settings.precision)
-        if settings.abstain:
-            from rlea.matchers.confidence import keep_worthwhile
-
-            matching = keep_worthwhile(matching, min(task.candidates.num_rows, task.candidates.num_columns))
+        matching = cut_links(matching, settings, min(task.candidates.num_rows, task.candidates.num_columns))
     progress("match", 1, 1, f"{len(matching):,} links")
     return matching, trace
+
+
+def cut_links(matching: Matching, settings: AlignSettings, most: int) -> Matching:
+    """Leave out what `--precision` or `--abstain` would not have; `most` is how many links there could be."""
+    from rlea.matchers.confidence import keep_sure, keep_worthwhile
+
+    if settings.precision:
+        matching = keep_sure(matching, settings.precision)
+    return keep_worthwhile(matching, most) if settings.abstain else matching
 
 
 def evaluate(
@@ -441,7 +482,10 @@ def evaluate(
     if not len(pair.test):
         return None, None, None
     links = metrics.link_metrics(matching, pair.test, pool=pool)
-    ranks = ranks or rank_metrics(candidates.embeddings, pair.test, candidates.target_ids, pool=pool, progress=progress)
+    if candidates.embeddings.name != EVIDENCE:  # of evidence only the pairs that were weighed have a place
+        ranks = ranks or rank_metrics(
+            candidates.embeddings, pair.test, candidates.target_ids, pool=pool, progress=progress
+        )
     return links, ranks, metrics.coverage(candidates, pair.test)
 
 
@@ -460,6 +504,7 @@ def write(folder: str | Path, result: Result) -> list[Path]:
     from rlea.record import as_json, describe_run
     from rlea.report.run import render_run
     from rlea.writers import LinkRows, MappingSet, justification_of, write_links
+    from rlea.writers.schema import SCHEMA_FILES, schema_files
 
     pair, settings = result.pair, result.settings
     rows = LinkRows.of(result.matching, pair.source, pair.target)
@@ -472,13 +517,15 @@ def write(folder: str | Path, result: Result) -> list[Path]:
         mapping_date=record["time"][:10],
         justification=justification_of(uses, MATCHERS[settings.matcher].uses_structure),
     )
-    page = render_run(pair, result.matching, record, trace=result.trace, standing=result.standing)
+    told: dict[str, Any] = {"trace": result.trace, "standing": result.standing, "schema": result.schema}
+    page = render_run(pair, result.matching, record, **told)
     extra: dict[str, Any] = {"run.json": as_json(record), "report.html": page}
     kept = {DECISIONS: result.trace, STANDING: result.standing}
     extra |= {name: part.put for name, part in kept.items() if part is not None}
+    extra |= schema_files(result.schema)
     written = write_links(folder, rows, about=about, extra=extra)
-    for name, part in kept.items():
-        if part is None:
+    for name in (*kept, *SCHEMA_FILES):
+        if name not in extra:
             (Path(folder) / name).unlink(missing_ok=True)  # of an earlier run, whose links are gone
     return written
 
@@ -520,6 +567,17 @@ def warm_up(matchers: Sequence[str], vectors: Embeddings, progress: Progress, se
         progress("compile", number, len(matchers))
 
 
+def settle(settings: AlignSettings, pair: GraphPair) -> AlignSettings:
+    """The same settings with the matcher and the embedding that `auto` and none stand for on this pair."""
+    if settings.matcher == "auto":
+        size = max(pair.source.num_entities, pair.target.num_entities)
+        is_open = not settings.embedding and size <= MOST_FUSED
+        settings = replace(settings, matcher="fused" if is_open else "best-first")
+    if settings.matcher in MATCHERS and MATCHERS[settings.matcher].takes_vectors and not settings.embedding:
+        settings = replace(settings, embedding="names")
+    return settings
+
+
 def check_settings(
     settings: AlignSettings, matchers: Sequence[str] = (), output: Path | None = None, device: str = "auto"
 ) -> None:
@@ -528,10 +586,14 @@ def check_settings(
         from rlea.writers import check_writable
 
         check_writable(output)
-    for name in (settings.matcher, *matchers):
+    names = [name for name in (settings.matcher, *matchers) if name != "auto"]
+    for name in names:
         if name not in MATCHERS:
             raise InputError(f"unknown matcher {name!r}", remedy=suggest(name, MATCHERS))
-    if device != "auto" and any(MATCHERS[name].trained for name in (settings.matcher, *matchers)):
+    has_agent = any(MATCHERS[name].trained and MATCHERS[name].takes_vectors for name in names)
+    check_evidence(settings, names, is_bench=len(matchers) > 0)
+    settings = replace(settings, embedding=settings.embedding or "names")
+    if device != "auto" and has_agent:
         from rlea.agent.agent import choose_device
 
         choose_device(device)
@@ -540,8 +602,9 @@ def check_settings(
             f"{settings.embedding!r} is neither an embedding nor a file",
             remedy=suggest(settings.embedding, MODELS, "a path to a .safetensors, .npy or word2vec file"),
         )
-    check_hidden(settings.hide, settings.embedding)
-    check_agent(settings, any(MATCHERS[name].trained for name in (settings.matcher, *matchers)))
+    if any(MATCHERS[name].takes_vectors for name in names):
+        check_hidden(settings.hide, settings.embedding)
+    check_agent(settings, has_agent)
     if settings.candidates < 1:
         raise InputError(f"--candidates is {settings.candidates}", remedy="give a number of at least 1")
     if not 0 <= settings.seed < 2**63:
@@ -556,6 +619,26 @@ def check_settings(
     if settings.pool not in ("auto", "test", "all"):
         raise InputError(f"unknown pool {settings.pool!r}", remedy="use test or all")
     check_search(settings)
+
+
+def check_evidence(settings: AlignSettings, names: Sequence[str], *, is_bench: bool) -> None:
+    """Refuse vectors for a matcher that takes none, and channels for one that has none."""
+    blind = [name for name in names if not MATCHERS[name].takes_vectors]
+    if blind and settings.embedding and not is_bench:
+        remedy = "leave --embedding out, or use --matcher rlea or best-first"
+        raise InputError(f"{blind[0]} looks at the graphs themselves and takes no vectors", remedy=remedy)
+    if blind and settings.search != "auto" and not is_bench:
+        raise InputError(f"--search is for vectors, and {blind[0]} takes none", remedy="leave it out")
+    unknown = [name for name in settings.channels if name not in CHANNELS]
+    if unknown:
+        raise InputError(f"unknown channel {unknown[0]!r}", remedy=suggest(unknown[0], CHANNELS))
+    given = "--channels" if settings.channels else "--encoder" if settings.encoder else ""
+    listens = "fused" in names or (settings.matcher == "auto" and not settings.embedding)
+    if given and not listens:
+        raise InputError(f"{given} is for the matcher fused, which is not asked for", remedy="add --matcher fused")
+    if settings.encoder and not Path(settings.encoder).is_dir():
+        remedy = "give the folder that the model was saved to"
+        raise InputError("is no folder of a sentence encoder", path=settings.encoder, remedy=remedy)
 
 
 def check_search(settings: AlignSettings) -> None:
@@ -593,7 +676,11 @@ def check_agent(settings: AlignSettings, is_used: bool) -> None:
 
 def check_seeds(pair: GraphPair, settings: AlignSettings, matchers: Sequence[str]) -> None:
     """Refuse too few seeds for an agent before vectors are trained for it."""
-    if settings.preset == "context" and not settings.agent and any(MATCHERS[name].trained for name in matchers):
+    if (
+        settings.preset == "context"
+        and not settings.agent
+        and any(MATCHERS[name].trained and MATCHERS[name].takes_vectors for name in matchers)
+    ):
         from rlea.agent.context import ContextAgent
 
         ContextAgent().check_seeds(pair.train)

@@ -186,19 +186,36 @@ def result_table(result: Result) -> Table:
         "F1": percent(summary["f1"]),
         "gold among candidates": percent(summary["coverage"]),
         "search": search_words(result),
+        "beginning": summary["began"] or "-",
         "seconds": ", ".join(f"{stage} {value:.1f}" for stage, value in seconds.items()),
         "peak memory": f"{summary['peak_memory_mb']:,.0f} MB",
     }
     if result.links is None:
         facts = {name: value for name, value in facts.items() if value != "-"}
-    return fact_table(f"{result.settings.embedding} + {result.settings.matcher} on {result.pair.name}", facts)
+    facts = {name: value for name, value in facts.items() if name != "beginning" or value != "-"}
+    way = " + ".join(part for part in (result.settings.embedding, result.settings.matcher) if part)
+    return fact_table(f"{way} on {result.pair.name}", facts)
+
+
+def channel_table(result: Result) -> Table | None:
+    """What each channel of evidence contributed; None where the matcher has none."""
+    rows = result.summary()["channels"]
+    if not rows:
+        return None
+    table = Table(title="What each channel contributed", title_justify="left")
+    table.add_column("channel")
+    for name in ("pairs proposed", "links it finds best", "no other does"):
+        table.add_column(name, justify="right")
+    for row in rows:
+        table.add_row(row["channel"], *(f"{row[name]:,}" for name in ("proposed", "found", "alone")))
+    return table
 
 
 def search_words(result: Result) -> str:
     """How candidates were found; of an approximate search also how many of the exact ones."""
     search = result.search
-    if search["kind"] == "exact":
-        return "exact"
+    if search["kind"] in ("exact", "evidence"):
+        return {"exact": "exact", "evidence": "by evidence"}[search["kind"]]
     if search["exact_instead"]:
         means = "an index" if search["kind"] == "names" else "cells"
         return f"exact search ({means} would not have been faster)"

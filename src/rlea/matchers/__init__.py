@@ -19,6 +19,7 @@ class Matcher:
     summary: str
     uses_structure: bool = False  # looks at the graphs and not only at similarity
     trained: bool = False  # learns from the seeds first, which takes a while
+    takes_vectors: bool = True  # False: looks at the graphs themselves, and an embedding would not be used
 
     def __call__(self, task: Task) -> Matching:
         # Imported on use: compiled code and scipy need not load to print the help.
@@ -36,8 +37,18 @@ MATCHERS: dict[str, Matcher] = {
     "stable": Matcher("matchers.stable", True, "stable marriage (Gale-Shapley)"),
     "seq": Matcher("matchers.seq", True, "the paper's sequential baseline, after BootEA"),
     "best-first": Matcher("matchers.best_first", True, "surest pair first, matches speak for their neighbours", True),
-    "paris": Matcher("matchers.paris", True, "PARIS: triples and literals of both graphs, no vectors", True),
+    "paris": Matcher(
+        "matchers.paris", True, "PARIS: triples and literals of both graphs, no vectors", True, takes_vectors=False
+    ),
     "rlea": Matcher(
         "agent.matcher", True, "the agent: remembers what it matched, learns from held-out seeds", True, trained=True
+    ),
+    "fused": Matcher(
+        "fusion.matcher",
+        True,
+        "the agent with all evidence: structure, names, words, attributes, PARIS; with or without seeds",
+        True,
+        trained=True,
+        takes_vectors=False,
     ),
 }

@@ -82,6 +82,7 @@ def render_run(
         ),
         Section("", plot_cards(link_plots(matching, gold))),
         Section("Results", _results(summary, matching, gold)),
+        Section("What each channel contributed", _channels(summary)),
         Section("Where errors come from", _errors(fates, summary, has_standing=standing is not None)),
         Section("The hardest pairs", _hardest(pair, matching, fates, standing, trace)),
         Section(SCHEMA_TITLE, render_schema(schema, pair) if schema is not None else Markup()),
@@ -109,10 +110,11 @@ def _about(pair: GraphPair, summary: dict[str, Any], notes: Iterable[str]) -> Ma
         f"{source.num_entities:,} and {target.num_entities:,} entities, {source.num_triples:,} and "
         f"{target.num_triples:,} triples, {len(pair.train):,} seeds."
     )
+    is_by_evidence = as_dict(summary.get("search")).get("kind") == "evidence"
     settings = [
         f"{summary[name]} candidates{_searched(summary)}" if name == "candidates" else f"{name} {summary[name]}"
-        for name in ("embedding", "matcher", "candidates", "pool", "seed")
-        if name in summary
+        for name in ("embedding", "matcher", *(() if is_by_evidence else ("candidates",)), "pool", "seed")
+        if summary.get(name, "") != ""
     ]
     if settings:
         text += f" Aligned with {', '.join(settings)}."
@@ -168,6 +170,21 @@ def _results(summary: dict[str, Any], matching: Matching, gold: Links) -> Markup
     if costs := cost_rows(summary):
         tables.append(fact_table("time and memory", costs))
     return side_by_side(tables)
+
+
+def _channels(summary: dict[str, Any]) -> Markup:
+    """How the run began, and what each kind of evidence had to do with its links; nothing for other matchers."""
+    rows = summary.get("channels") or []
+    if not rows:
+        return Markup()
+    began = str(summary.get("began", ""))
+    shown = [(row["channel"], *(f"{row[key]:,}" for key in ("proposed", "found", "alone"))) for row in rows]
+    columns = ("channel", "pairs proposed", "links it finds best", "no other does")
+    note = (
+        "A channel finds a link best where no other pair of its two entities has a higher score. What no channel finds "
+        "best, structure found: matches that speak for their neighbours."
+    )
+    return paragraph(f"{began[:1].upper()}{began[1:]}.") + table(columns, shown, (1, 2, 3)) + paragraph(note)
 
 
 def result_rows(summary: dict[str, Any], matching: Matching, gold: Links) -> list[tuple[str, str]]:

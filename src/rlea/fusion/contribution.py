@@ -1,0 +1,43 @@
+"""What each channel contributed to the links of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from rlea.agent.passes import numbers
+from rlea.agent.sight import Pairs
+from rlea.fusion.channel import STRUCTURE, Channel
+from rlea.matching import Matching
+
+
+def contributions(channels: Sequence[Channel], matching: Matching, wanted: Sequence[str]) -> list[dict[str, Any]]:
+    """A row for every channel that was wanted, in that order.
+
+    `proposed`: pairs that it brought into the game. `found`: links of which it finds the pair the best both ways.
+    `alone`: those of them that no other channel finds so. Structure has no opinion of its own before matching begins:
+    what it found are the links that no channel finds the best both ways, and these it found alone.
+    """
+    links = numbers(Pairs(matching.source_ids, matching.target_ids))
+    found: dict[str, np.ndarray] = {}
+    proposed: dict[str, int] = {}
+    for channel in channels:
+        best = numbers(channel.proposals)[channel.best()]
+        found[channel.name] = found.get(channel.name, np.zeros(len(links), np.bool_)) | np.isin(links, best)
+        proposed[channel.name] = proposed.get(channel.name, 0) + len(channel.proposals)
+    count = np.sum(list(found.values()), axis=0) if found else np.zeros(len(links), np.int64)
+    rows = []
+    for name in wanted:
+        own = count == 0 if name == STRUCTURE else found.get(name, np.zeros(len(links), np.bool_))
+        alone = own if name == STRUCTURE else own & (count == 1)
+        rows.append(
+            {
+                "channel": name,
+                "proposed": proposed.get(name, 0),
+                "found": int(np.count_nonzero(own)),
+                "alone": int(np.count_nonzero(alone)),
+            }
+        )
+    return rows
