@@ -238,7 +238,7 @@ def bench(
         progress("matchers", number, len(matchers), name)
         if not MATCHERS[name].takes_vectors:
             memory.reset_peak()
-            yield align_by_evidence(pair, replace(settings, matcher=name), Clock(), progress)
+            yield align_by_evidence(pair, replace(settings, matcher=name, embedding=""), Clock(), progress)
             continue
         chosen, info = replace(settings, matcher=name), {**vectors.info, **crowds_left_out(seen, task)}
         memory.reset_peak()

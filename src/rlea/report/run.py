@@ -204,7 +204,8 @@ def result_rows(summary: dict[str, Any], matching: Matching, gold: Links) -> lis
         ("expected calibration error", f"{metrics.expected_calibration_error(matching, gold):.3f}"),
     ]
     if is_number(summary.get("coverage")):
-        searched = f"{summary['candidates']:,} " if is_number(summary.get("candidates")) else ""
+        by_evidence = as_dict(summary.get("search")).get("kind") == "evidence"
+        searched = f"{summary['candidates']:,} " if is_number(summary.get("candidates")) and not by_evidence else ""
         rows.append((f"gold links among the {searched}candidates", _percent(summary["coverage"])))
     ranks = as_dict(summary.get("ranks"))
     for name, value in ranks.items():
