@@ -232,9 +232,9 @@ def test_renaming_all_entities_changes_nothing_that_a_model_may_see(pair):
     assert hide(renamed(pair), "names").fingerprint == hide(pair, "names").fingerprint
 
 
-@pytest.mark.parametrize("matcher", ["best-first", "paris"])
+@pytest.mark.parametrize("matcher", ["best-first", "paris", "fused"])
 def test_a_blind_run_gives_the_same_links_under_other_names(pair, matcher):
-    chosen = rlea.AlignSettings("aligne", matcher, hide=("names",))
+    chosen = rlea.AlignSettings("aligne" if matcher == "best-first" else "", matcher, hide=("names",))
     one, other = (rlea.align(each, chosen, epochs=5, device="cpu") for each in (pair, renamed(pair)))
     assert len(one.matching) > 20
     assert same(one.matching, other.matching)
@@ -282,16 +282,20 @@ def watch(monkeypatch):
     monkeypatch.setattr(rlea.embed.aligne, "train_aligne", note("model"))
     monkeypatch.setattr(rlea.agent.context.ContextAgent, "fit", note("agent"))
     monkeypatch.setattr(rlea.agent.agent.Agent, "fit", note("agent"))
-    monkeypatch.setattr("rlea.matchers.paris.match", note("matcher"))
+    monkeypatch.setattr("rlea.matchers.best_first.match", note("matcher"))
+    monkeypatch.setattr("rlea.paris.run_paris", note("paris"))
+    monkeypatch.setattr("rlea.fusion.agent.FusedAgent.fit", note("fused"))
     return seen
 
 
 WAYS = {
-    "align": lambda pair, folder, out: rlea.align(pair, rlea.AlignSettings("aligne", "paris", hide=("names",))),
+    "align": lambda pair, folder, out: rlea.align(pair, rlea.AlignSettings("aligne", hide=("names",))),
+    "paris": lambda pair, folder, out: rlea.align(pair, rlea.AlignSettings(matcher="paris", hide=("names",))),
+    "fused": lambda pair, folder, out: rlea.align(pair, rlea.AlignSettings(hide=("names",))),
     "agent": lambda pair, folder, out: rlea.align(pair, rlea.AlignSettings("aligne", "rlea", hide=("names",))),
     "joint": lambda pair, folder, out: rlea.align(pair, rlea.AlignSettings("aligne", "rlea", joint=1, hide=("names",))),
     "bench": lambda pair, folder, out: list(
-        rlea.bench(pair, ["paris"], rlea.AlignSettings("aligne", "paris", hide=("names",)))
+        rlea.bench(pair, ["best-first"], rlea.AlignSettings("aligne", hide=("names",)))
     ),
     "embed": lambda pair, folder, out: commands.embed_to_file(
         folder, "aligne", out, fold=None, seed=0, hidden=("names",), epochs=1
@@ -310,7 +314,8 @@ def test_no_way_leads_around_it(pair, folder, tmp_path, watch, monkeypatch, way)
     except SeenError:
         assert way != "embed"
     expected = {"align": "matcher", "bench": "matcher", "agent": "agent", "joint": "agent", "train": "agent"}
-    assert set(watch) == {"model", *([expected[way]] if way in expected else [])}
+    without = {"paris", "fused"}  # take no vectors
+    assert set(watch) == ({way} if way in without else {"model", *([expected[way]] if way in expected else [])})
     for at in (one for many in watch.values() for one in many):
         for before, after in ((pair.source, at.source), (pair.target, at.target)):
             everything = plain(" ".join(strings_of(after)))

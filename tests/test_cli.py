@@ -5,6 +5,7 @@ import json
 import pytest
 
 from rlea.demo import demo_folder
+from rlea.pipeline import CHANNELS
 from rlea.readers import read_pair
 
 ALIGN_KEYS = {
@@ -13,6 +14,7 @@ ALIGN_KEYS = {
 }  # fmt: skip
 BENCH_KEYS = {"matcher", "hits@1", "precision", "recall", "f1", "seconds", "peak_memory_mb"}
 OUTPUTS = {"links.tsv", "links.sssom.tsv", "links.nt", "links.rdf", "run.json", "report.html", "standing.safetensors"}
+EVIDENCE_OUTPUTS = {"decisions.safetensors", "relations.tsv", "attributes.tsv"}  # of the demo, which has no classes
 
 
 def test_demo_finds_links_and_leaves_everything(run_cli, tmp_path):
@@ -20,8 +22,8 @@ def test_demo_finds_links_and_leaves_everything(run_cli, tmp_path):
     assert done.code == 0, done.err
     rows = {row["matcher"]: row for row in json.loads(done.out)["rows"]}
     assert rows["best-first"]["f1"] > rows["hungarian"]["f1"] > rows["nearest"]["f1"]
-    assert rows["best-first"]["f1"] > 0.75
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {*OUTPUTS, "bench.json"}
+    assert rows["fused"]["f1"] > rows["best-first"]["f1"] > 0.75
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {*OUTPUTS, *EVIDENCE_OUTPUTS, "bench.json"}
     page = (tmp_path / "out" / "report.html").read_text()
     assert "<script" not in page
     assert "http" not in page.split("</style>")[0]
@@ -29,6 +31,10 @@ def test_demo_finds_links_and_leaves_everything(run_cli, tmp_path):
     links = [line.split("\t") for line in (tmp_path / "out" / "links.tsv").read_text().splitlines()[1:]]
     assert sum(source in page and target in page for source, target, _ in links) >= 30
     record = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert (record["result"]["matcher"], record["result"]["embedding"]) == ("fused", "")
+    assert [row["channel"] for row in record["result"]["channels"]] == list(CHANNELS)
+    assert record["result"]["began"] == rows["fused"]["began"] != ""
+    assert "What each channel contributed" in page
     assert record["fingerprint"] == pair.fingerprint
     assert {"command", "commit", "versions", "machine", "result", "time"} <= set(record)
 
@@ -37,6 +43,8 @@ def test_demo_prints_a_table(run_cli, tmp_path):
     done = run_cli("demo", "--output", tmp_path / "out")
     assert done.code == 0
     assert "best-first" in done.out
+    assert "fused" in done.out
+    assert "What each channel contributed" in done.out
     assert "report.html" in done.out.replace("\n", "")
 
 
@@ -77,6 +85,21 @@ def test_bench_prints_a_table_of_the_chosen_matchers(run_cli):
     assert "hungarian" not in done.out
 
 
+def test_bench_compares_matchers_with_and_without_vectors(run_cli, tmp_path):
+    run_cli("synthesize", tmp_path / "pair", "--entities", 120, "--json")
+    done = run_cli("bench", tmp_path / "pair", "--matchers", "nearest,paris,fused", "--json")
+    assert (done.code, done.err) == (0, "")
+    told = json.loads(done.out)
+    assert [row["matcher"] for row in told["rows"]] == ["nearest", "paris", "fused"]
+    assert [row["one_to_one"] for row in told["rows"]][1:] == [True, True]
+    assert all(row["matched"] > 0 for row in told["rows"])
+    assert told["embedding"] == "names"
+    shown = run_cli("bench", tmp_path / "pair", "--matchers", "paris", "--quiet")
+    assert shown.code == 0, shown.err
+    assert "pool test (per cent)" in shown.out
+    assert "candidates" not in shown.out
+
+
 def test_own_graphs_give_the_links_of_the_folder(run_cli, tmp_path):
     """convert -> two files and seeds -> the same links as the folder with --pool all."""
     done = run_cli("convert", demo_folder(), tmp_path / "pair", "--to", "nt")
@@ -92,15 +115,19 @@ def test_own_graphs_give_the_links_of_the_folder(run_cli, tmp_path):
 def test_no_seeds_is_said_and_works(run_cli, tmp_path):
     folder = demo_folder()
     done = run_cli("align", folder / "source.nt.gz", folder / "target.nt.gz", "--gold", folder / "test.tsv", "--json")
-    assert done.code == 0, done.err
-    assert json.loads(done.out)["f1"] > 0.6
+    assert (done.code, done.err) == (0, "")
+    answer = json.loads(done.out)
+    assert answer["matcher"] == "fused"
+    assert answer["f1"] > 0.75
+    assert answer["began"].startswith("there are no seeds: it began with")
+    assert answer["notes"] == ["there are no seeds: matching starts from what the two graphs have in common"]
     said = run_cli("align", folder / "source.nt.gz", folder / "target.nt.gz", "--matcher", "mutual")
     assert "no seeds" in said.err.replace("\n", " ")
     assert "--output" in said.out
 
 
 def test_evaluate_agrees_with_align(run_cli, tmp_path):
-    answer = json.loads(run_cli("align", demo_folder(), "--output", tmp_path, "--json").out)
+    answer = json.loads(run_cli("align", demo_folder(), "--embedding", "names", "--output", tmp_path, "--json").out)
     for name in ("links.tsv", "links.sssom.tsv", "links.nt", "links.rdf"):
         done = run_cli("evaluate", tmp_path / name, demo_folder() / "test.tsv", "--json")
         assert done.code == 0, done.err
@@ -111,7 +138,7 @@ def test_evaluate_agrees_with_align(run_cli, tmp_path):
 
 
 def test_convert_links_and_graphs(run_cli, tmp_path):
-    run_cli("align", demo_folder(), "--output", tmp_path / "out", "--json")
+    run_cli("align", demo_folder(), "--embedding", "names", "--output", tmp_path / "out", "--json")
     chain = ["links.tsv", "a.sssom.tsv", "b.rdf", "c.tsv"]
     place = tmp_path / "out" / chain[0]
     for name in chain[1:]:

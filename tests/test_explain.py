@@ -57,7 +57,9 @@ def europe(tmp_path_factory):
     write_europe(folder)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        run_align(patch, "source.nt", "target.nt", "--seeds=seeds.tsv", "--output", "runs/out", "-q")
+        run_align(
+            patch, "source.nt", "target.nt", "--seeds=seeds.tsv", "--embedding", "names", "--output", "runs/out", "-q"
+        )
     return folder / "runs" / "out"
 
 
@@ -452,14 +454,16 @@ def test_long_tables_are_cut(run_cli, monkeypatch):
     assert "and 37 more (--json has them all)" in " ".join(caught.get().split())
 
 
-@pytest.mark.parametrize("matcher", ["nearest", "mutual", "hungarian", "stable"])
+@pytest.mark.parametrize("matcher", ["nearest", "mutual", "hungarian", "stable", "fused"])
 def test_runs_of_any_matcher(own, run_cli, matcher, monkeypatch):
     monkeypatch.chdir(own.parent.parent)
     files = ["source.nt", "target.nt", "--seeds", "seeds.tsv"]
     assert run_cli("align", *files, "--matcher", matcher, "--output", "x", "--json").code == 0
     answer = json.loads(run_cli("explain", "x", "Paris", "Parigi", "--json").out)
     assert answer["matcher"] == matcher
+    assert answer["embedding"] == ("" if matcher == "fused" else "names")
     assert answer["case"]["supports"]
+    assert f"by {matcher}{' on names' if answer['embedding'] else ''}" in printed(run_cli, "x", "Paris", "Parigi")
 
 
 def test_a_benchmark_folder_with_a_fold_and_every_option(run_cli, tmp_path, monkeypatch):

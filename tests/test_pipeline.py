@@ -7,11 +7,24 @@ import pytest
 
 import rlea
 from rlea import crowds, pipeline
+from rlea.commands import bench_summary
 from rlea.demo import demo_folder
+from rlea.embeddings import Embeddings
+from rlea.errors import InputError
 from rlea.graph import Links
 from rlea.matchers import MATCHERS
+from rlea.matching import toy_task
 from rlea.metrics import coverage
-from rlea.pipeline import choose_pool, choose_search, look_up_gold, make_task, suggest
+from rlea.pipeline import (
+    choose_pool,
+    choose_search,
+    common_result,
+    evidence_uses,
+    look_up_gold,
+    make_task,
+    settle,
+    suggest,
+)
 from rlea.readers import read_pair
 
 
@@ -28,7 +41,7 @@ def same(one, other):
     )
 
 
-@pytest.mark.parametrize("matcher", [name for name, matcher in MATCHERS.items() if not matcher.trained])
+@pytest.mark.parametrize("matcher", [name for name, matcher in MATCHERS.items() if not matcher.trained] + ["fused"])
 def test_wrong_gold_gives_the_same_links_and_a_worse_score(pair, matcher):
     """Test links whose targets are exchanged among them: the pool is the same, so the links must be."""
     rng = np.random.default_rng(0)
@@ -37,7 +50,7 @@ def test_wrong_gold_gives_the_same_links_and_a_worse_score(pair, matcher):
         test=Links.of(pair.test.source_ids, rng.permutation(pair.test.target_ids)),
         valid=Links.of(pair.valid.source_ids, rng.permutation(pair.valid.target_ids)),
     )
-    settings = rlea.AlignSettings("names", matcher, pool="test")
+    settings = rlea.AlignSettings(matcher=matcher, pool="test")
     right_result, wrong_result = rlea.align(pair, settings), rlea.align(wrong, settings)
     assert same(right_result.matching, wrong_result.matching)
     assert wrong_result.links.hits_at_1 < 0.02 < right_result.links.hits_at_1
@@ -115,16 +128,16 @@ def test_bench_gives_what_align_gives(pair):
 
 
 def test_the_search_is_chosen_by_size_and_the_record_says_so(pair, monkeypatch, tmp_path):
-    names, vectors = rlea.AlignSettings(), rlea.AlignSettings(embedding="some.safetensors")
+    names, vectors = rlea.AlignSettings("names"), rlea.AlignSettings(embedding="some.safetensors")
     assert choose_search(names, 40_000, 40_000) == choose_search(vectors, 200_000, 200_000) == "exact"
     assert choose_search(names, 40_001, 40_000) == choose_search(vectors, 200_001, 200_000) == "approximate"
     for search in ("exact", "approximate"):
         for size in (10, 10_000_000):
             assert choose_search(replace(names, search=search), size, size) == search
-    exact = rlea.align(pair)
+    exact = rlea.align(pair, names)
     assert exact.search == {"asked": "auto", "kind": "exact"}
     monkeypatch.setattr(pipeline, "MOST_EXACT_NAMES", 100)
-    found = rlea.align(pair)
+    found = rlea.align(pair, names)
     assert (found.search["asked"], found.search["kind"]) == ("auto", "names")
     assert found.search["recall"] > 0.9
     assert found.matching.is_one_to_one
@@ -139,16 +152,19 @@ def test_the_search_is_chosen_by_size_and_the_record_says_so(pair, monkeypatch, 
 
 
 def test_the_index_of_names_can_be_asked_for(run_cli):
-    done = run_cli("align", demo_folder(), "--search", "approximate", "--candidates", 3, "--quiet")
+    done = run_cli(
+        "align", demo_folder(), "--embedding", "names", "--search", "approximate", "--candidates", 3, "--quiet"
+    )
     assert done.code == 0, done.err
     assert "index of names" in done.out or "an index would not have been faster" in done.out
 
 
 def test_matchers_see_no_crowds_of_large_graphs_and_the_record_says_so(pair, monkeypatch):
-    assert "triples_left_out" not in rlea.align(pair).info
+    names = rlea.AlignSettings("names")
+    assert "triples_left_out" not in rlea.align(pair, names).info
     monkeypatch.setattr(crowds, "LARGE", 100)
     monkeypatch.setattr(crowds.leave_out_crowds, "__defaults__", (2.0,))
-    result = rlea.align(pair)
+    result = rlea.align(pair, names)
     assert all(0 < left_out < pair.source.num_triples for left_out in result.info["triples_left_out"])
     assert result.links.f1 > 0.8
     assert result.pair is pair
@@ -177,6 +193,76 @@ def test_report_escapes_names(pair, tmp_path):
     page = (tmp_path / "report.html").read_text()
     assert nasty not in page
     assert "&lt;img" in page
+
+
+# ---- matchers that take no vectors ----------------------------------------------------------------------------------
+
+
+def test_all_evidence_is_the_default_of_graphs_that_are_not_very_large(pair, monkeypatch):
+    chosen = settle(rlea.AlignSettings(), pair)
+    assert (chosen.matcher, chosen.embedding) == ("fused", "")
+    given = settle(rlea.AlignSettings("aligne"), pair)
+    assert (given.matcher, given.embedding) == ("best-first", "aligne")
+    assert settle(rlea.AlignSettings(matcher="mutual"), pair).embedding == "names"
+    monkeypatch.setattr(pipeline, "MOST_FUSED", 100)
+    large = settle(rlea.AlignSettings(), pair)
+    assert (large.matcher, large.embedding) == ("best-first", "names")
+
+
+@pytest.mark.parametrize("matcher", ["paris", "fused"])
+def test_a_toy_task_is_solved_without_vectors(matcher):
+    """Two equal graphs: whatever is linked is linked with itself, and something is."""
+    found = MATCHERS[matcher](toy_task(Embeddings(np.eye(2, dtype=np.float32), np.eye(2, dtype=np.float32))))
+    assert found.is_one_to_one
+    assert len(found) >= 2
+    assert found.source_ids.tolist() == found.target_ids.tolist()
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (rlea.AlignSettings("names", "fused"), "fused looks at the graphs themselves"),
+        (rlea.AlignSettings("names", "paris"), "paris looks at the graphs themselves"),
+        (rlea.AlignSettings(search="approximate"), "--search is for matchers that take vectors, and fused"),
+        (rlea.AlignSettings(candidates=3), "--candidates is for matchers that take vectors, and fused"),
+        (rlea.AlignSettings(matcher="paris", search="exact"), "--search is for matchers"),
+        (rlea.AlignSettings(matcher="mutual", channels=("names",)), "--channels is for the matcher fused"),
+        (rlea.AlignSettings(channels=("nmaes",)), "did you mean names"),
+    ],
+)
+def test_what_would_not_be_used_is_refused(pair, settings, words):
+    with pytest.raises(InputError, match=words):
+        rlea.align(pair, settings)
+
+
+def test_a_comparison_with_and_without_vectors(pair):
+    """Rows without vectors say so; what the rows share is that of the vectors, wherever they stand."""
+    paris, nearest = rlea.bench(pair, ["paris", "nearest"])
+    assert (paris.settings.embedding, nearest.settings.embedding) == ("", "names")
+    assert (paris.summary()["search"]["kind"], paris.ranks) == ("evidence", None)
+    assert common_result([paris, nearest]) is nearest
+    told = bench_summary([paris, nearest])
+    assert (told["embedding"], told["search"]["kind"]) == ("names", "exact")
+    assert told["ranks"] is not None
+    alone = rlea.align(pair, rlea.AlignSettings(matcher="paris"))
+    assert same(alone.matching, paris.matching)
+    (only,) = rlea.bench(pair, ["paris"])
+    assert same(only.matching, paris.matching)
+    assert bench_summary([only])["embedding"] == ""
+
+
+@pytest.mark.parametrize(
+    ("settings", "uses"),
+    [
+        (rlea.AlignSettings(matcher="paris"), "structure and attributes"),
+        (rlea.AlignSettings(matcher="paris", hide=("attributes",)), "structure"),
+        (rlea.AlignSettings(matcher="fused"), "structure and names and attributes"),
+        (rlea.AlignSettings(matcher="fused", hide=("names", "attributes")), "structure"),
+        (rlea.AlignSettings(matcher="fused", channels=("names",)), "names"),
+    ],
+)
+def test_links_are_justified_by_what_was_seen(settings, uses):
+    assert evidence_uses(settings) == uses
 
 
 def test_suggestions():

@@ -104,7 +104,8 @@ def demo(
     show_notes(pair, quiet)
     out.print(bench_table(results))
     out.print(channel_table(results[-1]))
-    out.print(f"[dim]{escape(results[-1].summary()['began'].capitalize())}.[/dim]")
+    began = results[-1].summary()["began"]
+    out.print(f"[dim]{escape(began[:1].upper() + began[1:])}.[/dim]")
     out.print(link_table(results[-1]))
     out.print(f"Links in four formats, the record and a report: [bold]{escape(str(output))}/report.html[/bold]")
 

@@ -15,7 +15,7 @@ from rlea.blind import check_hidden, hide
 from rlea.embed import MODELS
 from rlea.errors import InputError
 from rlea.graph import choose_pool
-from rlea.pipeline import AlignSettings, Clock, Result, check_settings, embed_entities, suggest
+from rlea.pipeline import AlignSettings, Clock, Result, check_settings, common_result, embed_entities, suggest
 from rlea.progress import Progress, silent
 from rlea.readers import read_graph, read_pair
 
@@ -29,7 +29,7 @@ CURVES = ("aligned", "length", "reward", "accepted", "valid_aligned", "loss")
 
 def bench_summary(results: Sequence[Result]) -> dict[str, Any]:
     """The rows of a comparison for machines, with what they have in common beside them."""
-    first = results[0].summary()
+    first = common_result(results).summary()
     shared = {
         key: first[key]
         for key in ("pair", "fold", "embedding", "candidates", "search", "pool", "coverage", "ranks", "seed")
@@ -49,9 +49,9 @@ def write_bench(path: Path, results: Sequence[Result]) -> None:
     from rlea.record import as_json, describe_run
     from rlea.writers.atomic import atomic
 
-    pair = results[0].pair
+    pair, info = results[0].pair, common_result(results).info
     record = describe_run(
-        **bench_summary(results), fingerprint=pair.fingerprint, embedding_info=results[0].info, notes=list(pair.notes)
+        **bench_summary(results), fingerprint=pair.fingerprint, embedding_info=info, notes=list(pair.notes)
     )
     with atomic(path) as temporary:
         temporary.write_text(as_json(record), encoding="utf-8")

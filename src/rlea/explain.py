@@ -373,7 +373,8 @@ class Run:
         wrong, mine_wrong = (each.source_missing + each.target_missing for each in (case, mine))
         if wrong > mine_wrong:
             return f"more contradiction ({wrong:.2f} against {mine_wrong:.2f})"
-        return "no less speaks for it here: the vectors must have decided"
+        decided = "the vectors" if MATCHERS[self.matcher].takes_vectors else "names, words or attributes"
+        return f"no less speaks for it here: {decided} must have decided"
 
     # ---- links ------------------------------------------------------------------------------------------------------
 

@@ -186,8 +186,11 @@ def align_by_evidence(pair: GraphPair, settings: AlignSettings, clock: Clock, pr
     """Align a pair with a matcher that looks at the graphs themselves: decide, evaluate."""
     from rlea.fusion.matcher import find_by_all, find_by_paris
 
+    settings = replace(settings, embedding="")  # a comparison may have one, for others
     pool, source_ids, target_ids = choose_pool(pair, settings.pool)
     seen = hide(pair, settings.hide)
+    hidden = {"hidden": list(settings.hide), "fingerprint_seen": seen.fingerprint} if settings.hide else {}
+    memory.reset_peak()
     with clock("match"):
         if settings.matcher == "paris":
             found = find_by_paris(seen, source_ids, target_ids, seed=settings.seed, progress=progress)
@@ -201,7 +204,7 @@ def align_by_evidence(pair: GraphPair, settings: AlignSettings, clock: Clock, pr
         links, _, coverage = evaluate(pair, matching, found.candidates, pool, progress)
         standing = look_up_gold(pair, found.candidates, {})
         strings = probe_strings(pair, pool)
-    parts = (found.info, found.trace, standing, {"kind": "evidence"}, strings, found.schema)
+    parts = ({**found.info, **hidden}, found.trace, standing, {"kind": "evidence"}, strings, found.schema)
     return Result(pair, settings, pool, matching, links, None, coverage, clock.seconds, peak, *parts)
 
 
@@ -219,6 +222,12 @@ def bench(
     clock = Clock()
     device = more.get("device", "auto")
     check_settings(settings, matchers, device=device)
+    if not any(MATCHERS[name].takes_vectors for name in matchers):
+        for number, name in enumerate(matchers):
+            progress("matchers", number, len(matchers), name)
+            yield align_by_evidence(pair, replace(settings, matcher=name), Clock(), progress)
+        progress("matchers", len(matchers), len(matchers))
+        return
     check_seeds(pair, settings, matchers)
     pool, source_ids, target_ids = choose_pool(pair, settings.pool)
     search_kind = choose_search(settings, len(source_ids), len(target_ids))
@@ -237,8 +246,7 @@ def bench(
     for number, name in enumerate(matchers):
         progress("matchers", number, len(matchers), name)
         if not MATCHERS[name].takes_vectors:
-            memory.reset_peak()
-            yield align_by_evidence(pair, replace(settings, matcher=name, embedding=""), Clock(), progress)
+            yield align_by_evidence(pair, replace(settings, matcher=name), Clock(), progress)
             continue
         chosen, info = replace(settings, matcher=name), {**vectors.info, **crowds_left_out(seen, task)}
         memory.reset_peak()
@@ -512,6 +520,8 @@ def write(folder: str | Path, result: Result) -> list[Path]:
         result=result.summary(), fingerprint=pair.fingerprint, embedding_info=result.info, notes=list(pair.notes)
     )
     uses = shown_uses(settings.embedding, settings.hide) if settings.embedding in MODELS else ""
+    if not MATCHERS[settings.matcher].takes_vectors:
+        uses = evidence_uses(settings)
     about = MappingSet(
         mapping_tool_version=record["versions"]["rlea"],
         mapping_date=record["time"][:10],
@@ -586,7 +596,11 @@ def check_settings(
         from rlea.writers import check_writable
 
         check_writable(output)
+    if device not in ("auto", "cpu", "cuda"):
+        raise InputError(f"unknown device {device!r}", remedy="use auto, cpu or cuda")
     names = [name for name in (settings.matcher, *matchers) if name != "auto"]
+    if settings.matcher == "auto" and settings.embedding:
+        names.append("best-first")
     for name in names:
         if name not in MATCHERS:
             raise InputError(f"unknown matcher {name!r}", remedy=suggest(name, MATCHERS))
@@ -621,14 +635,33 @@ def check_settings(
     check_search(settings)
 
 
+def common_result(results: Sequence[Result]) -> Result:
+    """The one that tells what the rows of a comparison have in common: the first by a matcher that takes vectors."""
+    return next((result for result in results if MATCHERS[result.settings.matcher].takes_vectors), results[0])
+
+
+def evidence_uses(settings: AlignSettings) -> str:
+    """What a matcher without vectors looks at, in the words of `MODELS`, without what is hidden."""
+    heard = ("structure", "attributes") if settings.matcher == "paris" else settings.channels or CHANNELS
+    # PARIS is triples and literals; the words of an entity are those of its name and its literals.
+    parts = {"paris": ("structure", "attributes"), "words": ("names", "attributes")}
+    used = dict.fromkeys(part for name in heard for part in parts.get(name, (name,)))
+    return " and ".join(part for part in used if part not in settings.hide)
+
+
 def check_evidence(settings: AlignSettings, names: Sequence[str], *, is_bench: bool) -> None:
     """Refuse vectors for a matcher that takes none, and channels for one that has none."""
     blind = [name for name in names if not MATCHERS[name].takes_vectors]
     if blind and settings.embedding and not is_bench:
         remedy = "leave --embedding out, or use --matcher rlea or best-first"
         raise InputError(f"{blind[0]} looks at the graphs themselves and takes no vectors", remedy=remedy)
-    if blind and settings.search != "auto" and not is_bench:
-        raise InputError(f"--search is for vectors, and {blind[0]} takes none", remedy="leave it out")
+    for option, is_given in (
+        ("--search", settings.search in SEARCHES[1:]),
+        ("--candidates", settings.candidates != AlignSettings.candidates),
+    ):
+        if blind and is_given and not is_bench:
+            remedy = "leave it out, or add --matcher best-first"
+            raise InputError(f"{option} is for matchers that take vectors, and {blind[0]} takes none", remedy=remedy)
     unknown = [name for name in settings.channels if name not in CHANNELS]
     if unknown:
         raise InputError(f"unknown channel {unknown[0]!r}", remedy=suggest(unknown[0], CHANNELS))

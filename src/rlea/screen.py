@@ -143,9 +143,14 @@ def percent(value: float | None) -> str:
 
 def bench_table(results: list[Result]) -> Table:
     """One row a matcher."""
-    first = results[0]
-    title = f"{first.settings.embedding}, pool {first.pool}, {first.settings.candidates} candidates"
-    title += f" by {search_words(first)} (per cent)" if first.search["kind"] != "exact" else " (per cent)"
+    from rlea.pipeline import common_result
+
+    first = common_result(results)
+    if first.search["kind"] == "evidence":
+        title = f"pool {first.pool} (per cent)"
+    else:
+        title = f"{first.settings.embedding}, pool {first.pool}, {first.settings.candidates} candidates"
+        title += f" by {search_words(first)} (per cent)" if first.search["kind"] != "exact" else " (per cent)"
     title += f", {hidden_words(first)} hidden" if first.settings.hide else ""
     table = Table(title=escape(title), title_justify="left")
     table.add_column("matcher")
@@ -272,7 +277,7 @@ def explanation_view(answer: Explanation, rows: int = 8) -> Group:
     """Why a link is as it is, in a few sentences and tables; `rows` bounds each table."""
     parts: list[Any] = [*_verdict(answer), *(f"[yellow]Note:[/yellow] {escape(note)}" for note in answer.notes)]
     if answer.case is not None:
-        parts += _case_parts(answer.case, rows)
+        parts += _case_parts(answer.case, rows, "the vectors" if answer.embedding else "names, words or attributes")
     if answer.rivals:
         parts.append(_rival_table(answer))
     return Group(*parts)
@@ -283,7 +288,7 @@ def _verdict(answer: Explanation) -> list[str]:
     source, target, link = answer.source, answer.target, answer.link
     ends = escape(source.name) if target is None else f"{escape(source.name)} - {escape(target.name)}"
     shown = escape(source.identifier) if target is None else escape(f"{source.identifier} - {target.identifier}")
-    by = f"by {answer.matcher} on {answer.embedding}"
+    by = f"by {answer.matcher}" + (f" on {answer.embedding}" if answer.embedding else "")
     lines = []
     if answer.outcome == "seed":
         lines.append("A seed: it was given, not decided.")
@@ -317,8 +322,8 @@ def _decision(link: ExplainedLink, answer: Explanation) -> str:
     return f"{step}confidence {link.confidence:.2f}"
 
 
-def _case_parts(case: Case, rows: int) -> list[Any]:
-    """What speaks for a pair, and what against it."""
+def _case_parts(case: Case, rows: int, beside: str) -> list[Any]:
+    """What speaks for a pair, and what against it; `beside` is where more may come from."""
     parts: list[Any] = []
     if case.supports:
         table = Table(title=f"Neighbours that speak for it (evidence {case.evidence:.3f})", title_justify="left")
@@ -337,7 +342,7 @@ def _case_parts(case: Case, rows: int) -> list[Any]:
         table.caption = _more(len(case.supports) - len(shown))
         parts.append(table)
     else:
-        parts.append("No matched neighbour speaks for it: what there is comes from the vectors.")
+        parts.append(f"No matched neighbour speaks for it: what there is comes from {beside}.")
     against = [("source", row) for row in case.source_contradictions if _is_against(row)]
     against += [("target", row) for row in case.target_contradictions if _is_against(row)]
     against.sort(key=lambda found: -found[1].missing)

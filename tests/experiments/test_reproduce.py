@@ -12,8 +12,11 @@ import pytest
 from rlea.experiments import EXPERIMENTS
 from rlea.experiments.deciding import COLUMNS
 
-# Cells of a quick run: models x deciders (and PARIS once), numbers of candidates, variants, stages x sizes.
-CELLS = {"main": 40, "candidates": 4, "ablation": 3, "bootea": 9, "conventional": 5, "scale": 14, "dangling": 3}
+# Cells of a quick run: models x deciders (and PARIS once), numbers of candidates, variants, stages x sizes, beginnings.
+CELLS = {
+    "main": 40, "candidates": 4, "ablation": 3, "bootea": 9, "conventional": 5, "scale": 14, "evidence": 12,
+    "dangling": 3,
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -211,6 +214,8 @@ def test_experiments_are_listed(run_cli):
         (["dangling", "--data", "gone"], "is no folder"),
         (["scale", "--data", "gone"], "is no folder"),
         (["scale", "--folds", "2"], "100K"),
+        (["evidence", "--quick", "--models", "seed"], "did you mean seeds"),
+        (["evidence", "--quick", "--deciders", "no-name"], "did you mean no-names"),
         (["scale", "--sizes", "1"], "--sizes has '1'"),
         (["main", "--quick", "--device", "gpu"], "unknown device"),
         (["main", "--data", ".", "--pairs", "EN_RF"], "did you mean EN_FR"),

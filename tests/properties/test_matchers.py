@@ -17,7 +17,7 @@ from rlea.graph import KnowledgeGraph, Links, Literals
 from rlea.matchers import MATCHERS, hungarian
 from rlea.matching import Matching, Task
 
-# best-first and the agent look at the graphs and have tests of their own.
+# best-first, PARIS and the agents look at the graphs and have tests of their own.
 NAMES = sorted(name for name, matcher in MATCHERS.items() if not matcher.uses_structure)
 every_matcher = pytest.mark.parametrize("name", NAMES)
 

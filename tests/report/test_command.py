@@ -9,6 +9,7 @@ import shutil
 import numpy as np
 import pytest
 
+from rlea.report.schema import TITLE as SCHEMA_TITLE
 from rlea.standing import Standing
 
 
@@ -48,6 +49,31 @@ def test_the_page_is_made_again_to_the_byte(run, run_cli, tmp_path):
     (run / "report.html").unlink()
     assert run_cli("report", run).code == 0
     assert (run / "report.html").read_bytes() == before
+
+
+@pytest.mark.parametrize("matcher", ["paris", "fused"])
+def test_the_page_of_a_run_without_vectors_is_made_again_to_the_byte(folder, run_cli, tmp_path, monkeypatch, matcher):
+    """With what corresponds in the schemas; the run can be asked for reasons as well."""
+    shutil.copytree(folder / "pair", tmp_path / "pair")
+    monkeypatch.chdir(tmp_path)
+    done = run_cli("align", "pair", "--matcher", matcher, "--output", "out", "--json")
+    assert (done.code, done.err) == (0, "")
+    out = tmp_path / "out"
+    assert json.loads(done.out)["matcher"] == matcher
+    assert (out / "decisions.safetensors").exists() == (matcher == "fused")
+    relations = [line.split("\t") for line in (out / "relations.tsv").read_text().splitlines()[1:]]
+    assert relations
+    page = (out / "report.html").read_text()
+    assert SCHEMA_TITLE in page
+    assert ("What each channel contributed" in page) == (matcher == "fused")
+    assert f"Aligned with matcher {matcher}, pool test, seed 0." in page
+    assert "gold links among the candidates" in page
+    assert run_cli("report", out, "--output", "page.html").code == 0
+    assert (tmp_path / "page.html").read_bytes() == (out / "report.html").read_bytes()
+    source = (out / "links.tsv").read_text().splitlines()[1].split("\t")[0]
+    answer = json.loads(run_cli("explain", out, source, "--json").out)
+    assert (answer["outcome"], answer["matcher"], answer["embedding"]) == ("matched", matcher, "")
+    assert (answer["num_steps"] is not None) == (answer["link"]["step"] is not None) == (matcher == "fused")
 
 
 def test_the_classes_of_a_real_run_add_up(run):

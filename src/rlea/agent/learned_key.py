@@ -104,9 +104,10 @@ class Examples:
     def join(parts: list[Examples]) -> Examples:
         """All examples of several scenes, or of several states of one."""
         shifts = np.cumsum([0] + [len(part.keys) for part in parts[:-1]])
-        starts = [np.zeros(1, np.int64)]
-        for part in parts:
-            starts.append(part.starts[1:] + starts[-1][-1])
+        starts, total = [np.zeros(1, np.int64)], 0
+        for part in parts:  # one may be without a group
+            starts.append(part.starts[1:] + total)
+            total += int(part.starts[-1])
         return Examples(
             np.concatenate([part.features for part in parts]),
             np.concatenate([part.keys for part in parts]),

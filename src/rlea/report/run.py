@@ -110,10 +110,9 @@ def _about(pair: GraphPair, summary: dict[str, Any], notes: Iterable[str]) -> Ma
         f"{source.num_entities:,} and {target.num_entities:,} entities, {source.num_triples:,} and "
         f"{target.num_triples:,} triples, {len(pair.train):,} seeds."
     )
-    is_by_evidence = as_dict(summary.get("search")).get("kind") == "evidence"
     settings = [
         f"{summary[name]} candidates{_searched(summary)}" if name == "candidates" else f"{name} {summary[name]}"
-        for name in ("embedding", "matcher", *(() if is_by_evidence else ("candidates",)), "pool", "seed")
+        for name in ("embedding", "matcher", *(() if _is_by_evidence(summary) else ("candidates",)), "pool", "seed")
         if summary.get(name, "") != ""
     ]
     if settings:
@@ -139,6 +138,11 @@ def _seen(summary: dict[str, Any], info: dict[str, Any]) -> Markup:
     if strings := as_dict(summary.get("strings")):
         told += make("run.html.j2", "strings", describe_probe(strings), is_easy(strings))
     return told
+
+
+def _is_by_evidence(summary: dict[str, Any]) -> bool:
+    """Whether the candidates are pairs that the matcher came upon itself."""
+    return as_dict(summary.get("search")).get("kind") == "evidence"
 
 
 def _searched(summary: dict[str, Any]) -> str:
@@ -204,8 +208,8 @@ def result_rows(summary: dict[str, Any], matching: Matching, gold: Links) -> lis
         ("expected calibration error", f"{metrics.expected_calibration_error(matching, gold):.3f}"),
     ]
     if is_number(summary.get("coverage")):
-        by_evidence = as_dict(summary.get("search")).get("kind") == "evidence"
-        searched = f"{summary['candidates']:,} " if is_number(summary.get("candidates")) and not by_evidence else ""
+        is_counted = is_number(summary.get("candidates")) and not _is_by_evidence(summary)
+        searched = f"{summary['candidates']:,} " if is_counted else ""
         rows.append((f"gold links among the {searched}candidates", _percent(summary["coverage"])))
     ranks = as_dict(summary.get("ranks"))
     for name, value in ranks.items():

@@ -1,0 +1,241 @@
+"""All evidence by the command line: what `auto` takes, what is refused, and what is written beside the links."""
+
+import io
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from rlea import pipeline
+from rlea.errors import InputError
+from rlea.fusion.channel import CHANNELS
+from rlea.graph import Links
+from rlea.matching import Matching
+from rlea.pipeline import AlignSettings, check_settings, cut_links, settle
+from rlea.schema import SCHEMA_FILES
+from rlea.screen import channel_table
+from rlea.synthetic import SyntheticSettings, write_synthetic
+
+from .conftest import bytes_of, unlinked
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Two graphs as files, with gold links and 40 seeds."""
+    folder = tmp_path_factory.mktemp("graphs")
+    write_synthetic(folder, SyntheticSettings(200, seeds=0.2, valid=0.0, name_noise=0.2, nameless=0.2, seed=2))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def output(files, tmp_path_factory):
+    """A run without seeds and its folder."""
+    pair = pipeline.read(files / "source.nt", files / "target.nt", gold=files / "test.tsv")
+    result = pipeline.align(pair, AlignSettings())
+    folder = tmp_path_factory.mktemp("out")
+    pipeline.write(folder, result)
+    return folder, result
+
+
+# ---- which matcher --------------------------------------------------------------------------------------------------
+
+
+def test_auto_is_all_evidence_unless_vectors_are_given_or_the_graphs_are_large(planted, monkeypatch):
+    def chosen(**more):
+        settings = settle(AlignSettings(**more), planted)
+        return settings.matcher, settings.embedding
+
+    assert chosen() == ("fused", "")
+    assert chosen(embedding="names") == ("best-first", "names")
+    assert chosen(matcher="hungarian") == ("hungarian", "names")
+    assert chosen(matcher="paris") == ("paris", "")
+    assert chosen(matcher="rlea", embedding="aligne") == ("rlea", "aligne")
+    monkeypatch.setattr(pipeline, "MOST_FUSED", 300)
+    assert chosen() == ("fused", "")
+    monkeypatch.setattr(pipeline, "MOST_FUSED", 299)
+    assert chosen() == ("best-first", "names")
+    assert chosen(matcher="fused") == ("fused", "")
+
+
+def test_channels_are_not_dropped_where_the_graphs_are_too_large_for_auto(planted, monkeypatch):
+    monkeypatch.setattr(pipeline, "MOST_FUSED", 299)
+    with pytest.raises(InputError, match="--channels is for the matcher fused, which is not asked for"):
+        pipeline.align(planted, AlignSettings(channels=("names",)))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--matcher", "fused", "--embedding", "names"], ["fused", "takes no vectors", "leave --embedding out"]),
+        (["--matcher", "paris", "--embedding", "names"], ["paris", "takes no vectors"]),
+        (["--matcher", "fused", "--search", "exact"], ["--search is for vectors", "fused"]),
+        (["--channels", "nmaes"], ["unknown channel 'nmaes'", "did you mean names"]),
+        (["--matcher", "fused", "--channels", "names,zzz"], ["unknown channel 'zzz'", "structure, names, words"]),
+        (["--matcher", "best-first", "--channels", "names"], ["--channels is for the matcher fused"]),
+        (["--embedding", "names", "--channels", "names"], ["--channels", "add --matcher fused"]),
+        (["--matcher", "paris", "--channels", "names"], ["--channels is for the matcher fused"]),
+        (["--matcher", "best-first", "--encoder", "{tmp}"], ["--encoder is for the matcher fused"]),
+        (["--encoder", "{tmp}/gone"], ["gone", "is no folder of a sentence encoder"]),
+        (["--matcher", "fused", "--preset", "paper"], ["--preset is for the agent"]),
+        (["--matcher", "fused", "--joint", "1"], ["--joint"]),
+        (["--hide", "names,attributes"], ["nothing to begin with", "--seeds"]),
+    ],
+)  # fmt: skip
+def test_mistakes_end_in_one_sentence(run_cli, tmp_path, files, arguments, words):
+    filled = [part.replace("{tmp}", str(tmp_path)) for part in arguments]
+    done = run_cli("align", files / "source.nt", files / "target.nt", *filled, "--output", tmp_path / "out", "--quiet")
+    assert done.code == 2
+    assert done.out == ""
+    assert done.err.startswith("Error: ")
+    assert len(done.err.strip().splitlines()) == 1
+    for word in words:
+        assert word in done.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_several_matchers_may_be_compared_with_and_without_vectors():
+    check_settings(AlignSettings("names", "fused"), ["nearest", "fused"])
+    with pytest.raises(InputError, match="takes no vectors"):
+        check_settings(AlignSettings("names", "fused"))
+
+
+# ---- a run ----------------------------------------------------------------------------------------------------------
+
+
+def test_two_files_are_all_that_is_needed(run_cli, files, output, tmp_path):
+    folder, result = output
+    done = run_cli("align", files / "source.nt", files / "target.nt", "--output", tmp_path / "again", "--json")
+    assert done.code == 0, done.err
+    told = json.loads(done.out)
+    assert (told["matcher"], told["embedding"]) == ("fused", "")
+    assert told["began"].startswith("there are no seeds: it began with ")
+    assert [row["channel"] for row in told["channels"]] == list(CHANNELS)
+    assert told["search"] == {"kind": "evidence"}
+    assert told["f1"] is None
+    # No gold given: the same links to the last letter.
+    assert (tmp_path / "again" / "links.tsv").read_bytes() == (folder / "links.tsv").read_bytes()
+    assert result.links.f1 > 0.7
+    assert result.links.f1 <= 1
+    assert result.ranks is None
+    assert result.coverage > 0.8
+
+
+def test_on_the_screen(run_cli, files):
+    done = run_cli(
+        "align", files / "source.nt", files / "target.nt", "--gold", files / "test.tsv", "--seeds", files / "seeds.tsv",
+        "--channels", " names, structure,", "--quiet",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    assert "What each channel contributed" in done.out
+    table = done.out.split("What each channel contributed")[1]
+    assert "names" in table
+    assert "structure" in table
+    assert "words" not in table.split("└")[0]
+    assert "40 seeds are few" in " ".join(done.out.split())
+
+
+def test_the_table_of_channels(output):
+    _, result = output
+    console = Console(width=100, record=True, file=io.StringIO())
+    console.print(channel_table(result))
+    text = console.export_text()
+    for row in result.info["channels"]:
+        (line,) = [line for line in text.splitlines() if f" {row['channel']} " in line]
+        assert [f"{row[key]:,}" in line for key in ("proposed", "found", "alone")] == [True] * 3
+    assert channel_table(replace(result, info={})) is None
+
+
+def test_the_page_tells_what_channels_contributed(output, files):
+    folder, result = output
+    page = (folder / "report.html").read_text()
+    assert "What each channel contributed" in page
+    began = result.info["beginning"]["told"]
+    assert f"T{began[1:]}." in page
+    other = pipeline.align(result.pair, AlignSettings(matcher="nearest"))
+    from rlea.record import describe_run
+    from rlea.report.run import render_run
+
+    record = describe_run(result=other.summary(), fingerprint="", embedding_info=other.info, notes=[])
+    assert "What each channel contributed" not in render_run(other.pair, other.matching, record)
+
+
+@pytest.mark.parametrize("matcher", ["fused", "paris"])
+def test_what_corresponds_is_written_beside_the_links_and_goes_with_them(matcher, output, files, tmp_path):
+    _, result = output
+    if matcher == "paris":
+        result = pipeline.align(result.pair, AlignSettings(matcher="paris"))
+    pipeline.write(tmp_path, result)
+    relations = tmp_path / SCHEMA_FILES[0]
+    lines = relations.read_text().splitlines()
+    assert lines[0].split("\t")[:3] == ["source", "target", "direction"]
+    assert len(lines) - 1 == len(result.schema.relations) > 5
+    record = json.loads((tmp_path / "run.json").read_text())
+    assert record["result"]["matcher"] == matcher
+    bare = pipeline.align(result.pair, AlignSettings(matcher="nearest"))
+    pipeline.write(tmp_path, bare)
+    assert not any((tmp_path / name).exists() for name in SCHEMA_FILES)
+
+
+def test_hidden_names_are_seen_by_no_channel(files):
+    pair = pipeline.read(files / "source.nt", files / "target.nt", seeds=files / "seeds.tsv", gold=files / "test.tsv")
+    result = pipeline.align(pair, AlignSettings(hide=("names",)))
+    found = {row["channel"]: row for row in result.info["channels"]}
+    assert found["names"]["proposed"] == 0
+    assert found["names"]["found"] == 0
+    assert result.summary()["hidden"] == ["names"]
+    assert result.links.f1 > 0.3
+    scrambled = replace(pair, source=replace(pair.source, names=pair.source.names[::-1]))
+    again = pipeline.align(scrambled, AlignSettings(hide=("names",), channels=("structure", "paris")))
+    before = pipeline.align(pair, AlignSettings(hide=("names",), channels=("structure", "paris")))
+    assert len(again.matching) > 0
+    assert again.links.f1 == pytest.approx(before.links.f1, abs=0.1)
+
+
+def test_gold_links_change_nothing_but_the_scores(output):
+    _, result = output
+    bare = pipeline.align(unlinked(result.pair), AlignSettings())
+    assert bytes_of(bare.matching) == bytes_of(result.matching)
+    assert bare.links is None
+
+
+# ---- leaving links out ----------------------------------------------------------------------------------------------
+
+
+def test_links_are_left_out_by_confidence():
+    matching = Matching.of(range(6), range(6), [0.99, 0.98, 0.9, 0.5, 0.2, 0.05])
+    assert cut_links(matching, AlignSettings(), 6) is matching
+    sure = cut_links(matching, AlignSettings(precision=0.95), 6)
+    assert sure.source_ids.tolist() == [0, 1, 2]
+    kept = cut_links(matching, AlignSettings(abstain=True), 6)
+    assert 0 < len(kept) < 6
+    assert kept.confidences.min() > 0.2
+    assert len(cut_links(Matching.of([], [], []), AlignSettings(abstain=True), 0)) == 0
+
+
+def test_a_run_with_links_left_out_has_the_surest_of_all(output):
+    _, result = output
+    sure = pipeline.align(result.pair, AlignSettings(precision=0.99))
+    assert 0 < len(sure.matching) <= len(result.matching)
+    whole = dict(zip(result.matching.source_ids.tolist(), result.matching.confidences.tolist(), strict=True))
+    assert all(
+        whole[s] == c
+        for s, c in zip(sure.matching.source_ids.tolist(), sure.matching.confidences.tolist(), strict=True)
+    )
+    assert sure.links.precision >= result.links.precision
+    assert sure.cut == "--precision 0.99"
+
+
+# ---- real data ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_two_real_graphs_without_a_seed(data_folder):
+    pair = pipeline.read(data_folder / "openea-15k-v1" / "EN_FR_15K_V1")
+    gold = Links.union([pair.train, pair.valid, pair.test])
+    bare = replace(unlinked(pair), test=gold, default_pool="all")
+    result = pipeline.align(bare, AlignSettings())
+    assert result.matching.is_one_to_one
+    assert result.links.f1 > 0.95
+    assert np.isin(result.matching.source_ids, gold.source_ids).all()
