@@ -115,9 +115,9 @@ def evidence_table() -> str:
     lines += [
         "",
         "Made by `rlea reproduce conventional` and `rlea reproduce evidence`, one thread a run on a shared machine;"
-        " what each channel adds is in [docs/reproduction.md](docs/reproduction.md#evidence). EN-DE and D-Y come without"
-        " the attributes of their second graph: PARIS has nothing to begin with there, and names do most. On D-Y all"
-        " names are equal.",
+        " what each channel adds is in [docs/reproduction.md](docs/reproduction.md#evidence). EN-DE and D-Y come"
+        " without the attributes of their second graph: PARIS has nothing to begin with there, and names do most."
+        " On D-Y all names are equal.",
     ]
     return "\n".join(lines)
 
