@@ -186,6 +186,8 @@ def align_by_evidence(pair: GraphPair, settings: AlignSettings, clock: Clock, pr
     """Align a pair with a matcher that looks at the graphs themselves: decide, evaluate."""
     from rlea.fusion.matcher import find_by_all, find_by_paris
 
+    if not pair.source.num_entities or not pair.target.num_entities:
+        raise InputError("a graph has no entities", remedy="give two graphs with something in them")
     settings = replace(settings, embedding="")  # a comparison may have one, for others
     pool, source_ids, target_ids = choose_pool(pair, settings.pool)
     seen = hide(pair, settings.hide)
@@ -607,6 +609,8 @@ def check_settings(
     has_agent = any(MATCHERS[name].trained and MATCHERS[name].takes_vectors for name in names)
     check_evidence(settings, names, is_bench=len(matchers) > 0)
     settings = replace(settings, embedding=settings.embedding or "names")
+    if device == "cuda" and names and not any(MATCHERS[name].takes_vectors for name in names):
+        raise InputError(f"{names[0]} works on the CPU", remedy="leave --device out")
     if device != "auto" and has_agent:
         from rlea.agent.agent import choose_device
 
@@ -643,8 +647,8 @@ def common_result(results: Sequence[Result]) -> Result:
 def evidence_uses(settings: AlignSettings) -> str:
     """What a matcher without vectors looks at, in the words of `MODELS`, without what is hidden."""
     heard = ("structure", "attributes") if settings.matcher == "paris" else settings.channels or CHANNELS
-    # PARIS is triples and literals; the words of an entity are those of its name and its literals.
-    parts = {"paris": ("structure", "attributes"), "words": ("names", "attributes")}
+    # To PARIS as a channel names are facts; the words of an entity are those of its name and its literals.
+    parts = {"paris": ("structure", "names", "attributes"), "words": ("names", "attributes")}
     used = dict.fromkeys(part for name in heard for part in parts.get(name, (name,)))
     return " and ".join(part for part in used if part not in settings.hide)
 

@@ -80,7 +80,7 @@ def test_without_seeds_it_beats_names_by_far(planted, seedless):
 def test_few_seeds_serve_as_well(planted, few, seedless):
     assert few.info["beginning"]["seeds"] == 150
     assert few.info["beginning"]["agreed"] > 0
-    assert "150 seeds are few" in few.info["beginning"]["told"]
+    assert "150 seeds, which are few" in few.info["beginning"]["told"]
     rest = Links.union([planted.valid, planted.test])
     assert f1(few, rest) > 0.85
     stages = {row["stage"] for row in few.info["agent"]["history"]}

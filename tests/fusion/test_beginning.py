@@ -41,7 +41,8 @@ def test_few_seeds_come_first_and_their_entities_are_not_agreed_on_again():
     assert found.links.target_ids.tolist()[:3] == [1, 0, 2]
     assert found.witnesses == {"names": 80, "words": 70, "paris": 15}
     assert found.tell() == (
-        "2 seeds are few: it began with 73 pairs that two or more of names, words, paris find the best both ways"
+        "it began with 2 seeds, which are few, and 73 pairs that two or more of names, words, paris find the best "
+        "both ways"
     )
 
 
@@ -88,4 +89,6 @@ def test_without_channels_there_is_nothing():
     found = begin(Links.empty(), [])
     assert len(found.links) == 0
     assert "there are no seeds" in found.tell()
-    assert "nobody" in found.tell()
+    assert begin(Links.of([0], [0]), []).tell() == (
+        "it began with 1 seeds, which are few, and no pairs that channels agree on"
+    )

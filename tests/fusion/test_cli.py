@@ -70,7 +70,7 @@ def test_channels_are_not_dropped_where_the_graphs_are_too_large_for_auto(plante
     [
         (["--matcher", "fused", "--embedding", "names"], ["fused", "takes no vectors", "leave --embedding out"]),
         (["--matcher", "paris", "--embedding", "names"], ["paris", "takes no vectors"]),
-        (["--matcher", "fused", "--search", "exact"], ["--search is for vectors", "fused"]),
+        (["--matcher", "fused", "--search", "exact"], ["--search is for matchers that take vectors", "fused"]),
         (["--channels", "nmaes"], ["unknown channel 'nmaes'", "did you mean names"]),
         (["--matcher", "fused", "--channels", "names,zzz"], ["unknown channel 'zzz'", "structure, names, words"]),
         (["--matcher", "best-first", "--channels", "names"], ["--channels is for the matcher fused"]),
@@ -133,7 +133,7 @@ def test_on_the_screen(run_cli, files):
     assert "names" in table
     assert "structure" in table
     assert "words" not in table.split("└")[0]
-    assert "40 seeds are few" in " ".join(done.out.split())
+    assert "40 seeds, which are few" in " ".join(done.out.split())
 
 
 def test_the_table_of_channels(output):

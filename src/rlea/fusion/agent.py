@@ -1,7 +1,8 @@
 """The agent with all evidence: it learns how far to trust each channel, and decides with what it matched in mind.
 
-Training holds links out, as the context agent's does (`rlea.agent.context`). Names, words and attributes know nothing
-of links, and PARIS is run from the others only, so here all channels take part in the games. First an opinion of pairs
+Training holds links out, as the context agent's does (`rlea.agent.context`). No single link shows in what names, words
+and attributes say (all together teach which attributes correspond, and which hold names), and PARIS is run from the
+others only, so here all channels take part in the games. First an opinion of pairs
 is learned from the channels alone; the game is played with it; then a key is learned from what channels and matches say
 together, in the states in which such games leave the pairs.
 
@@ -71,9 +72,9 @@ class FusionSettings:
 class FusedAgent:
     """Aligns one pair of graphs by all that is known of them.
 
-    >>> pair = rlea.read("people.nt", "staff.ttl")   # doctest: +SKIP
-    >>> agent = rlea.FusedAgent().fit(pair)          # doctest: +SKIP
-    >>> links = agent.match(pair)                    # doctest: +SKIP
+    >>> pair = rlea.read("people.nt", "staff.ttl")  # doctest: +SKIP
+    >>> agent = FusedAgent().fit(pair)              # doctest: +SKIP
+    >>> links = agent.match(pair)                   # doctest: +SKIP
     """
 
     def __init__(self, settings: FusionSettings | None = None, *, seed: int = 0) -> None:

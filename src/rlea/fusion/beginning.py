@@ -41,10 +41,12 @@ class Beginning:
         """One sentence for people."""
         if self.is_seeded:
             return f"it began with {len(self.seeds):,} seeds"
-        who = ", ".join(self.witnesses) or "nobody"
         many = "two or more" if self.least > 1 else "one or more"
-        start = f"{len(self.seeds):,} seeds are few" if len(self.seeds) else "there are no seeds"
-        return f"{start}: it began with {len(self.agreed):,} pairs that {many} of {who} find the best both ways"
+        agreed = f"{len(self.agreed):,} pairs that {many} of {', '.join(self.witnesses)} find the best both ways"
+        if not len(self.seeds):
+            return f"there are no seeds: it began with {agreed}"
+        seeds = f"it began with {len(self.seeds):,} seeds, which are few"
+        return f"{seeds}, and {agreed}" if len(self.agreed) else f"{seeds}, and no pairs that channels agree on"
 
     def as_dict(self) -> dict[str, Any]:
         """For the record."""

@@ -58,13 +58,6 @@ def describe_pairs(channels: Sequence[Channel], pairs: Pairs) -> Floats:
     return np.ascontiguousarray(np.concatenate([nothing, *columns], axis=1), np.float32)
 
 
-def names_of_columns(channels: Sequence[Channel]) -> tuple[str, ...]:
-    """What the columns of `describe_pairs` are."""
-    return tuple(
-        name for one in channels for name in (*one.columns, f"{one.columns[0]} lead", f"{one.columns[0]} lead back")
-    )
-
-
 def join_proposals(channels: Sequence[Channel], is_source: NDArray[np.bool_], is_target: NDArray[np.bool_]) -> Pairs:
     """All pairs that some channel proposes, of entities that are to be matched (marked by id)."""
     nothing = np.zeros(0, np.int32)

@@ -45,12 +45,15 @@ def collect(
     return [channel for channel in channels if len(channel.proposals) or not channel.info.get("searched", True)]
 
 
-def reason(pair: GraphPair, links: Links, *, use_names: bool = True, progress: Progress = silent) -> Channel:
-    """PARIS from links that it takes for certain: it says of them what it was told, so ask it about others."""
+def reason(pair: GraphPair, links: Links, *, progress: Progress = silent) -> Channel:
+    """PARIS from links that it takes for certain: it says of them what it was told, so ask it about others.
+
+    Names are facts to it, like literals.
+    """
     from rlea.paris import ParisSettings, run_paris
 
     known = GraphPair(pair.name, pair.source, pair.target, train=links)
-    found = run_paris(known, ParisSettings(use_names=use_names), progress=progress)
+    found = run_paris(known, ParisSettings(use_names=True), progress=progress)
     doubts = np.maximum(found.doubts, np.exp(-MOST_CERTAINTY))
     certainty = np.asarray(-np.log(doubts) / CERTAINTY_UNIT, np.float32)
     pairs = Pairs(found.source_ids, found.target_ids)

@@ -35,7 +35,9 @@ def word_vectors(pair: GraphPair) -> tuple[Embeddings, Embeddings]:
         counts = vectorizer.fit_transform([*texts[0], *texts[1]]).tocsr()
     except ValueError:  # no word occurs twice: there is nothing to compare, which is an answer too
         counts = csr_matrix(np.zeros((len(texts[0]) + len(texts[1]), 1), np.float32))
-    own = counts[: len(texts[0])], counts[len(texts[0]) :]
+    # Words that only one graph has go at once: neighbours bring a graph no new ones.
+    shared = np.flatnonzero(np.all([part.getnnz(axis=0) > 0 for part in _split(counts, len(texts[0]))], axis=0))
+    own = _split(counts[:, shared], len(texts[0]))
     around = [part + neighbours_of(graph) @ part for part, graph in zip(own, (pair.source, pair.target), strict=True)]
     return _weigh(*own), _weigh(*around)
 
@@ -60,6 +62,10 @@ def neighbours_of(graph: KnowledgeGraph) -> Any:
     shape = (graph.num_entities, graph.num_entities)
     joins = csr_matrix((np.ones(len(heads), np.float32), (heads, tails)), shape=shape)
     return joins + joins.T
+
+
+def _split(rows: Any, num_source: int) -> tuple[Any, Any]:
+    return rows[:num_source], rows[num_source:]
 
 
 def _weigh(source: Any, target: Any) -> Embeddings:
