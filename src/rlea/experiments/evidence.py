@@ -212,8 +212,8 @@ def remarks(results: Results) -> str:
         return ""
     return (
         "Every entity that can be linked is linked. With `--abstain`, which cuts where it expects the best F1, "
-        f"precision / recall / F1 are: {'; '.join(parts)}. Without seeds a tenth of the links that judge are validation "
-        "links, on which rules for that case were chosen ([measuring.md](measuring.md))."
+        f"precision / recall / F1 are: {'; '.join(parts)}. Without seeds a tenth of the links that judge are "
+        "validation links, on which rules for that case were chosen ([measuring.md](measuring.md))."
     )
 
 
