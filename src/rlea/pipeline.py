@@ -18,6 +18,7 @@ from rlea import memory
 from rlea.blind import check_hidden, check_vectors, hide, parse_hidden, shown_uses
 from rlea.embed import MODELS
 from rlea.errors import InputError
+from rlea.fusion import CHANNELS, EVIDENCE
 from rlea.graph import GraphPair, Ids, choose_pool
 from rlea.matchers import MATCHERS
 from rlea.probe import StringProbe, probe_strings
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
     from rlea.standing import Standing
 
 
-CHANNELS = ("structure", "names", "words", "attributes", "paris")  # of evidence, as rlea.fusion has them
-EVIDENCE = "evidence"  # the name of vectors that are none
 MOST_FUSED = 100_000  # entities of the larger graph up to which `auto` takes all evidence
 AGENT_CHECKPOINT = "agent.checkpoint"  # beside the checkpoint of the vectors
 SEARCHES = ("auto", "exact", "approximate")

@@ -10,7 +10,7 @@ from rlea.experiments import evidence
 from rlea.experiments.desk import Desk, Options
 from rlea.experiments.evidence import ALL, BEGINNINGS, COLUMNS, NO_FOLD, NO_SEEDS, SEEDS, VARIANTS
 from rlea.experiments.grid import results_of, run_grids
-from rlea.fusion.channel import CHANNELS
+from rlea.fusion import CHANNELS
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,9 @@ from rlea.blind import hide
 from rlea.candidates import find_candidates
 from rlea.embed.names import embed_names
 from rlea.errors import InputError
-from rlea.fusion import beginning, channels
+from rlea.fusion import CHANNELS, NAMES, PARIS, STRUCTURE, beginning, channels
 from rlea.fusion.agent import FusedAgent, FusionSettings, first_keys, silence, silenced
-from rlea.fusion.channel import CHANNELS, NAMES, PARIS, STRUCTURE, describe_pairs
+from rlea.fusion.channel import describe_pairs
 from rlea.fusion.channels import CERTAINTY_UNIT, MOST_CERTAINTY, Evidence
 from rlea.fusion.matcher import find_by_all
 from rlea.graph import GraphPair, Links, choose_pool

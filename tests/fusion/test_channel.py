@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy.sparse import random as random_sparse
 
 from rlea.agent.sight import Pairs
+from rlea.fusion import CHANNELS
 from rlea.fusion.channel import (
-    CHANNELS,
     Table,
     describe_pairs,
     join_proposals,

@@ -6,9 +6,9 @@ import types
 import numpy as np
 import pytest
 
+from rlea.fusion import ATTRIBUTES, NAMES, PARIS, WORDS
 from rlea.fusion import channels as module
 from rlea.fusion.beginning import vote
-from rlea.fusion.channel import ATTRIBUTES, NAMES, PARIS, WORDS
 from rlea.fusion.channels import CERTAINTY_UNIT, MOST_CERTAINTY, PROPOSALS, Evidence, collect, pairs_of, reason
 from rlea.graph import GraphPair, Links
 

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from rlea import pipeline
 from rlea.errors import InputError
-from rlea.fusion.channel import CHANNELS
+from rlea.fusion import CHANNELS
 from rlea.graph import Links
 from rlea.matching import Matching
 from rlea.pipeline import AlignSettings, check_settings, cut_links, settle

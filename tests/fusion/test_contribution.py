@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlea.fusion.channel import CHANNELS
+from rlea.fusion import CHANNELS
 from rlea.fusion.contribution import contributions
 from rlea.matching import Matching
 

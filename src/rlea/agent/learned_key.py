@@ -82,12 +82,17 @@ class LearnedKey(nn.Module):
 
     def worth(self, features: Floats, keys: Floats) -> Floats:
         """The same for any number of pairs, without gradients."""
-        result = np.empty(len(keys), np.float32)
-        with torch.no_grad():
-            for low in range(0, len(keys), ROWS_AT_A_TIME):
-                part = slice(low, low + ROWS_AT_A_TIME)
-                result[part] = self(torch.from_numpy(features[part]), torch.from_numpy(keys[part])).numpy()
-        return result
+        return worth_in_parts(self, features, keys)
+
+
+def worth_in_parts(key: nn.Module, features: Floats, keys: Floats) -> Floats:
+    """What a network makes of features and keys, (num_pairs,), so many rows at a time and without gradients."""
+    result = np.empty(len(keys), np.float32)
+    with torch.no_grad():
+        for low in range(0, len(keys), ROWS_AT_A_TIME):
+            part = slice(low, low + ROWS_AT_A_TIME)
+            result[part] = key(torch.from_numpy(features[part]), torch.from_numpy(keys[part])).numpy()
+    return result
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +124,7 @@ class Examples:
         )
 
 
-def supervise(key: LearnedKey, examples: Examples, settings: KeySettings, epochs: int) -> list[float]:
+def supervise(key: nn.Module, examples: Examples, settings: KeySettings, epochs: int) -> list[float]:
     """Raise the chance of the true pair among all pairs of its source, and of its target, and nobody; the losses.
 
     The loss of a group is log(1 + sum of exp(worth)) - worth(true pair); without the second term where nobody is right.

@@ -24,8 +24,8 @@ from rlea.experiments.grid import Cell, Grid, Results
 from rlea.experiments.inputs import check_known
 from rlea.experiments.published import TABLE_2
 from rlea.experiments.store import Store
+from rlea.fusion import ATTRIBUTES, CHANNELS
 from rlea.fusion.agent import FusedAgent, FusionSettings
-from rlea.fusion.channel import ATTRIBUTES, CHANNELS
 from rlea.fusion.channels import Evidence
 from rlea.graph import GraphPair, Links, choose_pool
 from rlea.matchers.confidence import keep_worthwhile

@@ -27,11 +27,9 @@ from rlea.agent.memory import Board, Floats
 from rlea.agent.passes import Decisions, PassSettings, Scene, play_learned, see
 from rlea.agent.sight import Pairs, Sight, is_near, leads
 from rlea.errors import InputError
-from rlea.fusion.beginning import Beginning, begin, vote
+from rlea.fusion import CHANNELS, PARIS, STRUCTURE
+from rlea.fusion.beginning import Beginning, are_enough, begin, vote
 from rlea.fusion.channel import (
-    CHANNELS,
-    PARIS,
-    STRUCTURE,
     Channel,
     Table,
     describe_pairs,
@@ -107,11 +105,10 @@ class FusedAgent:
         seeds = pair.train if seeds is None else seeds
         self.opinion = self.key = None
         self.history, self.calibration = [], Calibration()
-        channels = evidence.collect(seeds, settings.channels)
-        self.beginning = beginning = begin(seeds, channels)
-        if not beginning.is_seeded:
-            channels = [*channels, *self._reason(seeds)]
-            self.beginning = beginning = begin(seeds, channels)
+        witnesses: list[Channel] = []
+        if not are_enough(seeds):
+            witnesses = [*evidence.collect(seeds, settings.channels), *self._reason(seeds)]
+        self.beginning = beginning = begin(seeds, witnesses)
         if not len(beginning.links):
             raise InputError(
                 "there is nothing to begin with: no seeds, and no names or attributes that both graphs share",

@@ -35,7 +35,7 @@ class Beginning:
 
     @property
     def is_seeded(self) -> bool:
-        return len(self.seeds) >= ENOUGH_SEEDS
+        return are_enough(self.seeds)
 
     def tell(self) -> str:
         """One sentence for people."""
@@ -58,9 +58,14 @@ class Beginning:
         }
 
 
+def are_enough(seeds: Links) -> bool:
+    """Whether there are seeds enough to learn from them alone; then no witness is asked."""
+    return len(seeds) >= ENOUGH_SEEDS
+
+
 def begin(seeds: Links, channels: Sequence[Channel]) -> Beginning:
     """Take the seeds if they are enough, else look for pairs that the channels agree on."""
-    if len(seeds) >= ENOUGH_SEEDS:
+    if are_enough(seeds):
         return Beginning(seeds, Links.empty(), {})
     pairs, counts, witnesses = vote(channels)
     free = ~(np.isin(pairs.source_ids, seeds.source_ids) | np.isin(pairs.target_ids, seeds.target_ids))

@@ -14,9 +14,6 @@ from rlea.agent.memory import Floats
 from rlea.agent.passes import numbers
 from rlea.agent.sight import Pairs, leads
 
-STRUCTURE, NAMES, WORDS, ATTRIBUTES, PARIS = CHANNELS = ("structure", "names", "words", "attributes", "paris")
-"""All there are; structure is what the agent sees itself, with what it decided so far."""
-
 MOST_LEAD = 2.0  # scores are at most about that; a larger lead says no more
 
 

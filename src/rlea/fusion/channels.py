@@ -14,7 +14,8 @@ from rlea.agent.sight import Pairs, is_near
 from rlea.agent.spread import inner_products
 from rlea.candidates import Candidates, find_candidates, prepare
 from rlea.embeddings import Embeddings
-from rlea.fusion.channel import ATTRIBUTES, NAMES, PARIS, WORDS, Channel, Table, sparse_products
+from rlea.fusion import ATTRIBUTES, NAMES, PARIS, WORDS
+from rlea.fusion.channel import Channel, Table, sparse_products
 from rlea.graph import GraphPair, Ids, Links
 from rlea.progress import Progress, silent
 

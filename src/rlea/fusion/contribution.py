@@ -9,7 +9,8 @@ import numpy as np
 
 from rlea.agent.passes import numbers
 from rlea.agent.sight import Pairs
-from rlea.fusion.channel import STRUCTURE, Channel
+from rlea.fusion import STRUCTURE
+from rlea.fusion.channel import Channel
 from rlea.matching import Matching
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,8 @@ from rlea.agent.sight import Pairs
 from rlea.agent.trace import Trace
 from rlea.candidates import Candidates
 from rlea.embeddings import Embeddings
+from rlea.fusion import CHANNELS, EVIDENCE, PARIS
 from rlea.fusion.agent import FusedAgent, FusionSettings
-from rlea.fusion.channel import CHANNELS, PARIS
 from rlea.fusion.channels import Evidence
 from rlea.fusion.contribution import contributions
 from rlea.graph import GraphPair, Ids
@@ -65,7 +65,6 @@ def find_by_all(
     info = {
         "beginning": agent.beginning.as_dict(),
         "channels": contributions(heard, decisions.matching, channels),
-        "history": [],
         "agent": {"history": agent.history, "calibration": vars(agent.calibration)},
     }
     return Found(
@@ -84,8 +83,7 @@ def find_by_paris(
     from rlea.matchers.paris import take_pairs
     from rlea.paris import run_paris
 
-    known = replace(pair, valid=type(pair.valid).empty(), test=type(pair.test).empty())
-    found = run_paris(known, progress=progress)
+    found = run_paris(pair, progress=progress)
     kept = np.isin(found.source_ids, source_ids) & np.isin(found.target_ids, target_ids)
     matching = take_pairs(found, pair.source, pair.target, seed, kept)
     pairs = Pairs(found.source_ids[kept], found.target_ids[kept])
@@ -103,7 +101,7 @@ def candidates_of(pairs: Pairs, scores: Floats, source_ids: Ids, target_ids: Ids
     forward = _best(rows, columns, scores, len(source_ids), k)
     backward = _best(columns, rows, scores, len(target_ids), k)
     nothing = np.zeros((0, 1), np.float32)
-    return Candidates(source_ids, target_ids, *forward, *backward, Embeddings(nothing, nothing, name="evidence"))
+    return Candidates(source_ids, target_ids, *forward, *backward, Embeddings(nothing, nothing, name=EVIDENCE))
 
 
 def _positions(pool: Ids, ids: Ids) -> Ids:

@@ -8,13 +8,11 @@ with the worth 0, the softmax says who is the counterpart.
 
 from __future__ import annotations
 
-from typing import Any, cast
-
 import numpy as np
 import torch
 from torch import nn
 
-from rlea.agent.learned_key import ROWS_AT_A_TIME, Examples, KeySettings, supervise
+from rlea.agent.learned_key import Examples, KeySettings, supervise, worth_in_parts
 from rlea.agent.memory import Floats
 
 
@@ -40,12 +38,7 @@ class Weigher(nn.Module):
 
     def worth(self, features: Floats, keys: Floats) -> Floats:
         """For any number of pairs, without gradients."""
-        result = np.empty(len(keys), np.float32)
-        with torch.no_grad():
-            for low in range(0, len(keys), ROWS_AT_A_TIME):
-                part = slice(low, low + ROWS_AT_A_TIME)
-                result[part] = self(torch.from_numpy(features[part]), torch.from_numpy(keys[part])).numpy()
-        return result
+        return worth_in_parts(self, features, keys)
 
 
 def make_weigher(examples: Examples, settings: KeySettings, scale: float, seed: int) -> Weigher:
@@ -60,5 +53,4 @@ def make_weigher(examples: Examples, settings: KeySettings, scale: float, seed: 
 
 def train(weigher: Weigher, examples: Examples, settings: KeySettings) -> list[float]:
     """Raise the chance of the true pair among the pairs of its source, and of its target, and nobody; the losses."""
-    # It asks of a key no more than what a weigher has: parameters, and a worth of features and keys.
-    return supervise(cast("Any", weigher), examples, settings, settings.epochs)
+    return supervise(weigher, examples, settings, settings.epochs)
