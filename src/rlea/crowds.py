@@ -15,9 +15,7 @@ from numpy.typing import NDArray
 from rlea.graph import KnowledgeGraph
 
 LARGE = 200_000  # entities; smaller graphs are left as they are, whatever it costs
-# Pairs of neighbours that an entity may cost on average. With 300,000 synthetic entities this saves more than half of
-# the time of best-first matching and of the memory that it takes, and 0.03 % of the links are lost; at 100,000, where a
-# quarter of the time would be saved, 0.01 %.
+# Pairs of neighbours that an entity may cost on average: a few large crowds cost as much as all the rest together.
 PAIRS_PER_ENTITY = 30
 
 
