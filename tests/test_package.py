@@ -29,6 +29,7 @@ LAYERS = [
     ["synthetic"],
     ["joint"],
     ["report"],
+    ["settings"],
     ["pipeline"],
     ["explain"],
     ["experiments"],

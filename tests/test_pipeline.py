@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import rlea
-from rlea import crowds, pipeline
+from rlea import crowds
 from rlea.commands import bench_summary
 from rlea.demo import demo_folder
 from rlea.embeddings import Embeddings
@@ -17,15 +17,12 @@ from rlea.matching import toy_task
 from rlea.metrics import coverage
 from rlea.pipeline import (
     choose_pool,
-    choose_search,
     common_result,
-    evidence_uses,
     look_up_gold,
     make_task,
-    settle,
-    suggest,
 )
 from rlea.readers import read_pair
+from rlea.settings import choose_search, evidence_uses, settle, suggest
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +133,7 @@ def test_the_search_is_chosen_by_size_and_the_record_says_so(pair, monkeypatch, 
             assert choose_search(replace(names, search=search), size, size) == search
     exact = rlea.align(pair, names)
     assert exact.search == {"asked": "auto", "kind": "exact"}
-    monkeypatch.setattr(pipeline, "MOST_EXACT_NAMES", 100)
+    monkeypatch.setattr("rlea.settings.MOST_EXACT_NAMES", 100)
     found = rlea.align(pair, names)
     assert (found.search["asked"], found.search["kind"]) == ("auto", "names")
     assert found.search["recall"] > 0.9
@@ -204,7 +201,7 @@ def test_all_evidence_is_the_default_of_graphs_that_are_not_very_large(pair, mon
     given = settle(rlea.AlignSettings("aligne"), pair)
     assert (given.matcher, given.embedding) == ("best-first", "aligne")
     assert settle(rlea.AlignSettings(matcher="mutual"), pair).embedding == "names"
-    monkeypatch.setattr(pipeline, "MOST_FUSED", 100)
+    monkeypatch.setattr("rlea.settings.MOST_FUSED", 100)
     large = settle(rlea.AlignSettings(), pair)
     assert (large.matcher, large.embedding) == ("best-first", "names")
 

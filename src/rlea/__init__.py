@@ -20,11 +20,12 @@ if TYPE_CHECKING:
     from rlea.graph import GraphPair, KnowledgeGraph, Links
     from rlea.matchers import MATCHERS
     from rlea.matching import Matching, Task
-    from rlea.pipeline import AlignSettings, Result, align, bench, embed_entities, read, write
+    from rlea.pipeline import Result, align, bench, embed_entities, read, write
+    from rlea.settings import AlignSettings
 
 _HOME = {
     "Agent": "agent.agent",
-    "AlignSettings": "pipeline",
+    "AlignSettings": "settings",
     "Candidates": "candidates",
     "ContextAgent": "agent.context",
     "Embeddings": "embeddings",

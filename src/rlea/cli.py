@@ -89,10 +89,11 @@ def demo(
     """
     from rlea import commands, pipeline
     from rlea.demo import demo_folder
+    from rlea.settings import AlignSettings, check_settings
 
     with progress_bars(quiet or json_) as report:
-        settings = pipeline.AlignSettings(pool="all")
-        pipeline.check_settings(settings, output=output / "links.tsv")
+        settings = AlignSettings(pool="all")
+        check_settings(settings, output=output / "links.tsv")
         pair = pipeline.read(demo_folder())
         results = list(pipeline.bench(pair, ["nearest", "hungarian", "best-first", "fused"], settings, progress=report))
         written = pipeline.write(output, results[-1])
@@ -184,14 +185,15 @@ def align(
     from rlea import pipeline
     from rlea.blind import parse_hidden
     from rlea.embed.checkpoint import remove_checkpoint
+    from rlea.settings import AlignSettings, check_settings
 
     with progress_bars(quiet or json_) as report:
         hidden = parse_hidden(hide)
-        settings = pipeline.AlignSettings(
+        settings = AlignSettings(
             embedding, matcher, candidates, pool, seed, preset, agent, precision, joint, abstain, search, hidden,
             tuple(name.strip() for name in channels.split(",") if name.strip()), encoder,
         )  # fmt: skip
-        pipeline.check_settings(settings, output=None if output is None else output / "links.tsv", device=device)
+        check_settings(settings, output=None if output is None else output / "links.tsv", device=device)
         clock = pipeline.Clock()
         with clock("read"):
             pair = pipeline.read(source, target, fold=fold, seeds=seeds, valid=valid, gold=gold)
@@ -247,6 +249,7 @@ def bench(
     from rlea.blind import parse_hidden
     from rlea.errors import InputError
     from rlea.matchers import MATCHERS
+    from rlea.settings import AlignSettings, check_settings
 
     untrained = [name for name, matcher in MATCHERS.items() if not matcher.trained]
     names = untrained if matchers == "all" else [name.strip() for name in matchers.split(",") if name.strip()]
@@ -254,8 +257,8 @@ def bench(
         raise InputError("--matchers names none", remedy="use all, or names with commas between them")
     with progress_bars(quiet or json_) as report:
         hidden = parse_hidden(hide)
-        settings = pipeline.AlignSettings(embedding, names[0], candidates, pool, seed, search=search, hide=hidden)
-        pipeline.check_settings(settings, names, output, device)
+        settings = AlignSettings(embedding, names[0], candidates, pool, seed, search=search, hide=hidden)
+        check_settings(settings, names, output, device)
         pair = pipeline.read(pair_folder, fold=fold)
         if not len(pair.test):
             raise InputError("bench needs test links to score matchers with", path=pair_folder, remedy="add test.tsv")

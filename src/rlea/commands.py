@@ -15,9 +15,10 @@ from rlea.blind import check_hidden, hide
 from rlea.embed import MODELS
 from rlea.errors import InputError
 from rlea.graph import choose_pool
-from rlea.pipeline import AlignSettings, Clock, Result, check_settings, common_result, embed_entities, suggest
+from rlea.pipeline import Clock, Result, common_result, embed_entities
 from rlea.progress import Progress, silent
 from rlea.readers import read_graph, read_pair
+from rlea.settings import AlignSettings, check_settings, suggest
 
 if TYPE_CHECKING:
     from rlea.agent.agent import Agent

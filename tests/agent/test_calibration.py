@@ -73,6 +73,31 @@ def link_rows(size, rng):
     return odds, rng.random(size) < 1 / (1 + np.exp(-odds @ np.array([0.4, 0.4, 0.0])))
 
 
+@pytest.mark.parametrize(("count", "wrong"), [(80, 4), (128, 16), (300, 10)])
+def test_few_links_told_apart_without_an_error_make_nobody_certain(count, wrong):
+    """The steepest curve would fit best and give every link of a like kind a confidence of 0 or 1."""
+    right = np.arange(count) >= wrong
+    odds = np.where(right[:, None], 12.0, -6.0).astype(np.float32) * np.ones(3, np.float32)
+    told = Calibration.fit(odds, right).confidences(odds)
+    assert told[right].max() == pytest.approx(1 - 1 / (count - wrong + 2), abs=0.005)
+    assert told[~right].min() == pytest.approx(1 / (wrong + 2), abs=0.01)
+    # Between the two it is unsure, and more is always better.
+    between = Calibration.fit(odds, right).confidences(np.linspace(-6, 12, 50, dtype=np.float32)[:, None].repeat(3, 1))
+    assert (np.diff(between) > 0).all()
+
+
+def test_the_doubt_about_answers_goes_with_their_number(monkeypatch):
+    odds, _, right = simulated((0.5, 0.4, 0.3, 0.0), size=900)
+    gaps = []
+    for count in (90, 300, 900):
+        told = []
+        for plenty in (0, 1000):
+            monkeypatch.setattr("rlea.agent.calibration.PLENTY", plenty)
+            told.append(Calibration.fit(odds[:count], right[:count]).confidences(odds))
+        gaps.append(np.abs(told[0] - told[1]).mean())
+    assert gaps[0] > 2 * gaps[1] > 4 * gaps[2] > 0
+
+
 def test_few_links_are_not_believed_too_much():
     """With thirty validation links the fit must not be much worse than the defaults, which are off by 0.03 here."""
     errors = []

@@ -13,9 +13,10 @@ from rlea.errors import InputError
 from rlea.fusion import CHANNELS
 from rlea.graph import Links
 from rlea.matching import Matching
-from rlea.pipeline import AlignSettings, check_settings, cut_links, settle
+from rlea.pipeline import cut_links
 from rlea.schema import SCHEMA_FILES
 from rlea.screen import channel_table
+from rlea.settings import AlignSettings, check_settings, settle
 from rlea.synthetic import SyntheticSettings, write_synthetic
 
 from .conftest import bytes_of, unlinked
@@ -52,15 +53,15 @@ def test_auto_is_all_evidence_unless_vectors_are_given_or_the_graphs_are_large(p
     assert chosen(matcher="hungarian") == ("hungarian", "names")
     assert chosen(matcher="paris") == ("paris", "")
     assert chosen(matcher="rlea", embedding="aligne") == ("rlea", "aligne")
-    monkeypatch.setattr(pipeline, "MOST_FUSED", 300)
+    monkeypatch.setattr("rlea.settings.MOST_FUSED", 300)
     assert chosen() == ("fused", "")
-    monkeypatch.setattr(pipeline, "MOST_FUSED", 299)
+    monkeypatch.setattr("rlea.settings.MOST_FUSED", 299)
     assert chosen() == ("best-first", "names")
     assert chosen(matcher="fused") == ("fused", "")
 
 
 def test_channels_are_not_dropped_where_the_graphs_are_too_large_for_auto(planted, monkeypatch):
-    monkeypatch.setattr(pipeline, "MOST_FUSED", 299)
+    monkeypatch.setattr("rlea.settings.MOST_FUSED", 299)
     with pytest.raises(InputError, match="--channels is for the matcher fused, which is not asked for"):
         pipeline.align(planted, AlignSettings(channels=("names",)))
 

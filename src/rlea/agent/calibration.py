@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from rlea.agent.memory import Floats
 from rlea.agent.sight import Pairs
 
-FEWEST = 100  # links to fit to: the defaults are nearer the truth than a fit to fewer
+FEWEST = 80  # links to fit to: the defaults are about as near the truth as a fit to fewer
+PLENTY = 1000  # from so many on an answer is taken for certain: to soften it would change next to nothing
 MOST = 12.0  # log-odds are cut here: beyond, they say no more
 
 
@@ -35,10 +36,21 @@ class Calibration:
             return None
         from sklearn.linear_model import LogisticRegression
 
+        rows, answers = odds, right
+        weights: NDArray[np.float64] | None = None
+        if len(right) < PLENTY:
+            # Few links are often told apart without an error, and the steepest curve fits best: every link would be
+            # certain, right or wrong. So each answer is held to be the other with a small chance, that of one more
+            # link of its kind going the other way (Platt's rule).
+            counts = np.array([np.count_nonzero(~right), np.count_nonzero(right)])
+            doubt = (1 / (counts + 2))[right.astype(np.int64)]
+            rows, answers = np.concatenate([odds, odds]), np.concatenate([right, ~right])
+            weights = np.concatenate([1 - doubt, doubt])
         used = [0, 1, 2]
         slopes = np.zeros(3)
         while used:
-            model = LogisticRegression(C=100.0, max_iter=1000).fit(odds[:, used], right)  # next to no penalty
+            model = LogisticRegression(C=100.0, max_iter=1000)  # next to no penalty
+            model.fit(rows[:, used], answers, sample_weight=weights)
             lowest = int(np.argmin(model.coef_[0]))
             if model.coef_[0][lowest] >= 0:
                 slopes[used] = model.coef_[0]

@@ -126,6 +126,12 @@ def numbers(pairs: Pairs) -> NDArray[np.int64]:
     return pairs.source_ids.astype(np.int64) << 32 | pairs.target_ids
 
 
+def known_links(scene: Scene, before: Decisions | None) -> tuple[Ids, Ids, Ids, Ids]:
+    """Seeds and links of the pass before, for `play`: read-only, as best-first has them, or it is compiled twice."""
+    earlier = Links.empty() if before is None else Links.of(before.source_ids, before.target_ids)
+    return scene.seeds.source_ids, scene.seeds.target_ids, earlier.source_ids, earlier.target_ids
+
+
 def memory_of(scene: Scene, decisions: Decisions | None) -> Memory:
     """The seeds, and the links of a pass as far as it is sure of them."""
     if decisions is None:
@@ -168,7 +174,7 @@ def play_learned(
     near = is_near(before.pairs, worth, settings.rivals)
     game = _game(scene, Pairs(before.pairs.source_ids[near], before.pairs.target_ids[near]), worth[near], no_extra())
     rules = _rules(settings, scene.seed, anchored=True, least=least)
-    known = (scene.seeds.source_ids, scene.seeds.target_ids, before.source_ids, before.target_ids)
+    known = known_links(scene, before)
     (source_ids, target_ids, keys, _), _, _ = play(game, *known, memory.correspondence, True, rules)
     rated = rate(sight, before.pairs, worth)
     confidences = rated[find_pairs(before.pairs, source_ids, target_ids)]
@@ -244,8 +250,7 @@ def _fixed_pass(scene: Scene, settings: PassSettings, before: Decisions | None) 
     if share < 1:
         bases += np.float32(1 - share) * given_csls(scene, pairs)
     game = _game(scene, pairs, bases, extra, 1 - share)
-    earlier = (nothing, nothing) if before is None else (before.source_ids, before.target_ids)
-    known = (scene.seeds.source_ids, scene.seeds.target_ids, *earlier)
+    known = known_links(scene, before)
     shape = (len(scene.board.source.functionality), len(scene.board.target.functionality))
     like = np.zeros(shape, np.float32) if before is None else memory.correspondence
     links, _, grown = play(game, *known, like, before is not None, _rules(settings, scene.seed))

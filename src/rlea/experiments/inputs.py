@@ -11,8 +11,8 @@ from rlea.errors import InputError
 from rlea.experiments.costs import Costs
 from rlea.experiments.desk import SEED, Desk
 from rlea.graph import GraphPair
-from rlea.pipeline import suggest
 from rlea.progress import Progress
+from rlea.settings import suggest
 
 
 @dataclass(frozen=True, eq=False)

@@ -308,13 +308,15 @@ class FusedAgent:
     def _play_learned(self, scene: Scene, before: Decisions, said: _Said) -> Decisions:
         key = self.key
         assert key is not None
-        sight = self._combine(see(scene, self.settings.passes, before), before.pairs, said)
-        worth = key.worth(sight.features, sight.keys)
+
+        def value(seen: Sight, pairs: Pairs) -> Floats:
+            sight = self._combine(seen, pairs, said)
+            return key.worth(sight.features, sight.keys)
 
         def rate(_: Sight, pairs: Pairs, values: Floats) -> Floats:
             return self.calibration.confidences(log_odds(pairs, values))
 
-        return play_learned(scene, self.settings.passes, before, lambda _seen, _pairs: worth, rate)
+        return play_learned(scene, self.settings.passes, before, value, rate)
 
 
 class _HeldOut:

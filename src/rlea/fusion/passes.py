@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from rlea.agent.memory import Floats
-from rlea.agent.passes import SEARCHED, Decisions, PassSettings, Scene, memory_of, numbers, unsure
+from rlea.agent.passes import SEARCHED, Decisions, PassSettings, Scene, known_links, memory_of, numbers, unsure
 from rlea.agent.sight import Pairs, is_near, mean_of_best
 from rlea.agent.spread import inner_products, spread
 from rlea.candidates import find_candidates
@@ -96,9 +96,7 @@ def _play_pass(
     source_ids, target_ids = pairs.source_ids.copy(), pairs.target_ids.copy()
     sort_rows(starts, source_ids, target_ids, bases, np.uint64(scene.seed))
     game = Game(sides[0], sides[1], silent_vectors, extra, source_ids, target_ids, bases, starts[:-1], starts[1:])
-    nobody = np.zeros(0, np.int32)
-    earlier = (nobody, nobody) if before is None else (before.source_ids, before.target_ids)
-    known = (scene.seeds.source_ids, scene.seeds.target_ids, *earlier)
+    known = known_links(scene, before)
     shape = (len(scene.board.source.functionality), len(scene.board.target.functionality))
     is_frozen = before is not None or not structure
     like = np.zeros(shape, np.float32) if before is None else memory.correspondence
