@@ -164,14 +164,16 @@ def align_by_evidence(pair: GraphPair, settings: AlignSettings, clock: Clock, pr
     seen = hide(pair, settings.hide)
     hidden = {"hidden": list(settings.hide), "fingerprint_seen": seen.fingerprint} if settings.hide else {}
     memory.reset_peak()
+    most = min(len(source_ids), len(target_ids))
+    more: dict[str, Any] = {"seed": settings.seed, "progress": progress}
     with clock("match"):
         if settings.matcher == "paris":
-            found = find_by_paris(seen, source_ids, target_ids, seed=settings.seed, progress=progress)
+            found = find_by_paris(seen, source_ids, target_ids, **more)
+            matching = cut_links(found.matching, settings, most)
         else:
-            channels = settings.channels or CHANNELS
-            more: dict[str, Any] = {"seed": settings.seed, "progress": progress}
-            found = find_by_all(seen, source_ids, target_ids, channels, encoder=settings.encoder, **more)
-        matching = cut_links(found.matching, settings, min(len(source_ids), len(target_ids)))
+            more |= {"encoder": settings.encoder, "cut": lambda matching: cut_links(matching, settings, most)}
+            found = find_by_all(seen, source_ids, target_ids, settings.channels or CHANNELS, **more)
+            matching = found.matching
     peak = memory.peak_mb()
     with clock("evaluate"):
         links, _, coverage = evaluate(pair, matching, found.candidates, pool, progress)

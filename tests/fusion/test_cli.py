@@ -1,7 +1,11 @@
 """All evidence by the command line: what `auto` takes, what is refused, and what is written beside the links."""
 
+import codecs
 import io
 import json
+import sys
+import types
+import zlib
 from dataclasses import replace
 
 import numpy as np
@@ -201,6 +205,30 @@ def test_gold_links_change_nothing_but_the_scores(output):
     assert bare.links is None
 
 
+class Translator:
+    """A sentence encoder that knows one cipher: a text and its translation have the same vector."""
+
+    def __init__(self, folder, device):
+        self.folder = folder
+
+    def encode(self, texts, show_progress_bar):
+        meanings = [min(text, codecs.encode(text, "rot13")) for text in texts]
+        return np.stack([np.random.default_rng(zlib.crc32(text.encode())).normal(size=64) for text in meanings])
+
+
+def test_a_run_with_a_sentence_encoder_finds_what_letters_do_not_tell(tmp_path, monkeypatch):
+    write_synthetic(tmp_path, SyntheticSettings(200, seeds=0.2, valid=0.0, name_noise=0.0, nameless=0.0, seed=2))
+    pair = pipeline.read(tmp_path / "source.nt", tmp_path / "target.nt", gold=tmp_path / "test.tsv")
+    translated = tuple(codecs.encode(name, "rot13") for name in pair.target.names)
+    pair = replace(pair, target=replace(pair.target, names=translated))
+    bare = pipeline.align(pair, AlignSettings(channels=("structure", "names")))
+    monkeypatch.setitem(sys.modules, "sentence_transformers", types.SimpleNamespace(SentenceTransformer=Translator))
+    told = pipeline.align(pair, AlignSettings(channels=("structure", "names"), encoder=str(tmp_path)))
+    assert told.links.f1 > 0.95 > bare.links.f1 + 0.2
+    assert "meaning" in told.summary()["began"]
+    assert "meaning" not in bare.summary()["began"]
+
+
 # ---- leaving links out ----------------------------------------------------------------------------------------------
 
 
@@ -226,6 +254,12 @@ def test_a_run_with_links_left_out_has_the_surest_of_all(output):
     )
     assert sure.links.precision >= result.links.precision
     assert sure.cut == "--precision 0.99"
+    # What channels contributed is told of the links that stayed.
+    assert all(row["found"] <= len(sure.matching) for row in sure.info["channels"])
+    few = pipeline.align(result.pair, AlignSettings(precision=1.0))
+    assert len(few.matching) < len(result.matching)
+    for row, before in zip(few.info["channels"], result.info["channels"], strict=True):
+        assert row["found"] <= min(before["found"], len(few.matching))
 
 
 # ---- real data ------------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,25 +50,30 @@ def find_by_all(
     *,
     encoder: str = "",
     seed: int = 0,
+    cut: Callable[[Matching], Matching] | None = None,
     progress: Progress = silent,
 ) -> Found:
-    """Learn from the seeds, or from what channels agree on, and decide. Validation and test links are not read."""
+    """Learn from the seeds, or from what channels agree on, and decide. Validation and test links are not read.
+
+    `cut` leaves links out in the end; what channels contributed is told of those that stay.
+    """
     evidence = Evidence(pair, encoder=encoder, progress=progress)
     agent = FusedAgent(FusionSettings(channels=tuple(channels)), seed=seed).fit(
         pair, evidence=evidence, progress=progress
     )
     decisions = agent.decide(source_ids, target_ids)[-1]
+    matching = decisions.matching if cut is None else cut(decisions.matching)
     assert agent.beginning is not None
     heard = agent.channels_for(agent.beginning.seeds)
     schema = next((channel.info["schema"] for channel in heard if channel.name == PARIS), Schema())
     worth = np.zeros(len(decisions.pairs), np.float32) if decisions.worth is None else decisions.worth
     info = {
         "beginning": agent.beginning.as_dict(),
-        "channels": contributions(heard, decisions.matching, channels),
+        "channels": contributions(heard, matching, channels),
         "agent": {"history": agent.history, "calibration": vars(agent.calibration)},
     }
     return Found(
-        decisions.matching,
+        matching,
         candidates_of(decisions.pairs, worth, source_ids, target_ids),
         Trace.of(decisions),
         schema,

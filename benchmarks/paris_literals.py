@@ -1,0 +1,70 @@
+"""What the equality of literals is to PARIS: its own, that of the same text, and that of the same text and type.
+
+    python benchmarks/paris_literals.py --data DIR [--json FILE]
+
+Without seeds, on the pairs of DIR (EN_FR_15K_V1, D_W_15K_V1) whose two graphs have attributes. For the other two
+equalities every literal is replaced by a word of its own, the same for the same text (and datatype and language), so
+that nothing is left of it to normalise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+
+from rlea.graph import GraphPair, KnowledgeGraph, Links
+from rlea.matchers.paris import take_pairs
+from rlea.metrics import link_metrics
+from rlea.paris import run_paris
+from rlea.readers import read_pair
+from rlea.record import as_json, describe_run
+
+PAIRS = ("EN_FR", "D_W")
+EQUALITIES = ("own", "text", "text and type")
+
+
+def opaque(graph: KnowledgeGraph, *, typed: bool) -> KnowledgeGraph:
+    literals = graph.literals
+    kinds = zip(literals.datatypes, literals.languages, strict=True) if typed else [("", "")] * len(literals)
+    values = tuple(
+        "v" + hashlib.sha1("\0".join((value, *kind)).encode()).hexdigest()
+        for value, kind in zip(literals.values, kinds, strict=True)
+    )
+    nothing = ("",) * len(values)
+    return replace(graph, literals=replace(literals, values=values, datatypes=nothing, languages=nothing))
+
+
+def align(pair: GraphPair, gold: Links, equality: str) -> dict[str, object]:
+    if equality != "own":
+        graphs = [opaque(graph, typed=equality != "text") for graph in (pair.source, pair.target)]
+        pair = GraphPair(pair.name, *graphs)
+    found = run_paris(pair)
+    links = link_metrics(take_pairs(found, pair.source, pair.target, 0), gold)
+    scores = {name: round(getattr(links, name), 4) for name in ("precision", "recall", "f1")}
+    return {"equality": equality, **scores, "matched": links.matched, "iterations": len(found.iterations)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    rows, prints = [], {}
+    for name in PAIRS:
+        whole = read_pair(options.data / f"{name}_15K_V1", "1")
+        gold = Links.union([whole.train, whole.valid, whole.test])
+        pair = GraphPair(whole.name, whole.source, whole.target)
+        prints[name] = whole.fingerprint
+        for equality in EQUALITIES:
+            rows.append({"pair": name, **align(pair, gold, equality)})
+            print("  ".join(f"{key} {value}" for key, value in rows[-1].items()), flush=True)
+    if options.json is not None:
+        record = describe_run(rows=rows, fingerprints=prints, seed=0)
+        record["command"] = "python benchmarks/paris_literals.py --data DIR --json FILE"
+        options.json.write_text(as_json(record), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
