@@ -42,7 +42,7 @@ def align(pair: GraphPair, gold: Links, equality: str) -> dict[str, object]:
         pair = GraphPair(pair.name, *graphs)
     found = run_paris(pair)
     links = link_metrics(take_pairs(found, pair.source, pair.target, 0), gold)
-    scores = {name: round(getattr(links, name), 4) for name in ("precision", "recall", "f1")}
+    scores = {name: round(getattr(links, name), 6) for name in ("precision", "recall", "f1")}
     return {"equality": equality, **scores, "matched": links.matched, "iterations": len(found.iterations)}
 
 

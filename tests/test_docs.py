@@ -1,5 +1,6 @@
 """The README and the docs do what they say: examples run, tables are those of the recorded results."""
 
+import json
 import re
 import shlex
 import shutil
@@ -86,6 +87,15 @@ def test_links_between_pages_lead_somewhere():
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
             assert (page.parent / target).exists(), (page.name, target)
+
+
+def test_the_table_of_equalities_is_the_recorded_one():
+    record = json.loads((ROOT / "results" / "paris_literals.json").read_text(encoding="utf-8"))
+    found = {(row["equality"], row["pair"]): f"{row['f1']:.3f}"[1:] for row in record["rows"]}
+    table = (ROOT / "docs" / "paris.md").read_text(encoding="utf-8").split("## Why it finds more")[1]
+    lines = [line for line in table.splitlines() if line.startswith("| their")]
+    for line, equality in zip(lines, ("own", "text", "text and type"), strict=True):
+        assert line.endswith(f"| {found[equality, 'EN_FR']} | {found[equality, 'D_W']} |")
 
 
 def test_recorded_results_are_repeatable():
