@@ -73,9 +73,13 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="for the pair, which is kept, and the links")
     parser.add_argument("--entities", type=int, default=None, help="on each side; a million if a folder is given")
     parser.add_argument("--json", type=Path, help="write the figures with the record of the run to this file")
-    parser.add_argument("more", nargs="*", help="options of `rlea align`, behind --; --candidates 10 if none is given")
+    parser.add_argument(
+        "more",
+        nargs="*",
+        help="options of `rlea align`, behind --; default: best-first",
+    )
     options = parser.parse_args()
-    options.more = options.more or ["--candidates", "10"]
+    options.more = options.more or ["--matcher", "best-first", "--candidates", "10"]
     entities = options.entities or (1_000_000 if options.folder else 3_000)
     with tempfile.TemporaryDirectory(dir=options.folder) as temporary:
         pair = make_pair(options.folder or Path(temporary), entities)

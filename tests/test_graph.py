@@ -112,6 +112,11 @@ def test_labels_beat_local_names_and_second_labels_only_codes():
     }
     assert not is_readable("Q42")
     assert is_readable("美国")
+    # Vowel signs are marks between letters, and one ideograph may be a name.
+    for name in ("ঢাকা", "दिल्ली", "சென்னை", "కాకినాడ", "ជាតិ", "東", "Å𠮷", "Ǻb"):
+        assert is_readable(name), name
+    for code in ("É1", "Q-4", "7 8", "❤️", "a̱1", ""):
+        assert not is_readable(code), code
 
 
 def test_links_must_be_two_vectors_of_one_length():

@@ -228,6 +228,26 @@ def test_classes(as_literals):
     assert len(found) == len(seeds)  # belonging to a class speaks for nobody
 
 
+def test_of_very_many_classes_the_largest_count():
+    source = graph([(one, RDF_TYPE, kind) for one, kind in [("a", "Dog"), ("b", "Dog"), ("c", "Cat"), ("d", "Cow")]])
+    target = graph(
+        [(one, RDF_TYPE, kind) for one, kind in [("A", "Hund"), ("B", "Hund"), ("C", "Katze"), ("D", "Kuh")]]
+    )
+    pair = pair_of(source, target, [("a", "A"), ("b", "B"), ("c", "C"), ("d", "D")])
+    whole = {(one.source, one.target) for one in run_paris(pair, ONCE).classes}
+    assert whole == {("Dog", "Hund"), ("Cat", "Katze"), ("Cow", "Kuh")}
+    few = {(one.source, one.target) for one in run_paris(pair, replace(ONCE, max_predicates=2)).classes}
+    assert few == {("Dog", "Hund"), ("Cat", "Katze")}  # of equals the first by name
+
+
+def test_names_as_facts_are_no_attribute_of_a_graph():
+    source = graph(literals=[("http://x/Ann", "born", "1984"), ("http://x/Bob", "born", "1985")])
+    target = graph(literals=[("http://y/Ann", "naissance", "1984"), ("http://y/Bob", "naissance", "1985")])
+    found = run_paris(pair_of(source, target, []), ParisSettings(use_names=True))
+    assert {(one.source, one.target) for one in found.attributes} == {("born", "naissance")}
+    assert len(found) == 2
+
+
 def test_seeds_stay_and_stand_alone():
     source = graph(literals=[("a", "name", "Ann"), ("b", "name", "Bob")])
     target = graph(literals=[("A", "name", "Ann"), ("B", "name", "Bob")])

@@ -161,7 +161,11 @@ def align(
         float, typer.Option(help="Keep only the surest links: this share of them should be right, such as 0.95.")
     ] = 0.0,
     abstain: Annotated[
-        bool, typer.Option("--abstain", help="Leave out links more likely wrong than worth it: the best F1 expected.")
+        bool,
+        typer.Option(
+            "--abstain",
+            help="Leave out links that should cost more F1 than they bring; for graphs where many have no counterpart.",
+        ),
     ] = False,
     joint: Annotated[
         int, typer.Option(help="Rounds in which the agent's sure links train the vectors anew (--matcher rlea).")
@@ -361,8 +365,14 @@ def reproduce(
     pairs: Annotated[
         str, typer.Option(help="Data sets with commas (EN_FR,D_W), in place of the experiment's own.")
     ] = "",
-    models: Annotated[str, typer.Option(help="Embeddings with commas, in place of the experiment's own.")] = "",
-    deciders: Annotated[str, typer.Option(help="Deciders with commas, in place of the experiment's own.")] = "",
+    models: Annotated[
+        str,
+        typer.Option(help="Embeddings with commas, in place of the experiment's own; of evidence: seeds, no-seeds."),
+    ] = "",
+    deciders: Annotated[
+        str,
+        typer.Option(help="Deciders with commas, in place of the experiment's own; of evidence: all, no-names, ..."),
+    ] = "",
     sizes: Annotated[str, typer.Option(help="Entities a side with commas, for the experiment scale.")] = "",
     work: Annotated[
         Path, typer.Option(help="Folder for vectors and agents; vectors found there are used, others trained.")
@@ -614,7 +624,10 @@ def main() -> None:
         err.print(f"[red]Error:[/red] {escape(str(problem))}", soft_wrap=True, highlight=False)
         raise SystemExit(2) from None
     except MemoryError:
-        err.print("[red]Error:[/red] out of memory; try fewer --candidates or --pool test.", soft_wrap=True)
+        err.print(
+            "[red]Error:[/red] out of memory; try --pool test, or --matcher best-first with fewer --candidates.",
+            soft_wrap=True,
+        )
         raise SystemExit(1) from None
     except OSError as problem:
         err.print(f"[red]Error:[/red] {escape(str(problem))}.", soft_wrap=True, highlight=False)

@@ -31,7 +31,7 @@ from rlea.candidates import Candidates, Floats, _replace_worst, hash_pair, mix
 from rlea.embeddings import Embeddings
 from rlea.errors import InputError
 from rlea.graph import GraphPair, Ids, KnowledgeGraph
-from rlea.names import is_readable, local_name
+from rlea.names import is_readable, is_vowel_sign, local_name
 from rlea.progress import Progress, silent
 from rlea.transliterate import transliterate
 
@@ -277,7 +277,7 @@ def _as_symbols(texts: Sequence[str]) -> tuple[NDArray[np.uint16], Offsets]:
             meanings[point] = _END
         elif unicodedata.combining(character):
             meanings[point] = _DROPPED
-        elif _SEPARATOR.match(character):
+        elif _SEPARATOR.match(character) and not is_vowel_sign(character):
             meanings[point] = _BOUNDARY
         else:
             meanings[point] = letter

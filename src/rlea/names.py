@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
@@ -28,6 +29,9 @@ SECOND_LABELS = (
     _W3 + "2004/02/skos/core#altLabel",
 )
 _LETTERS = re.compile(r"[^\W\d_]{2}")
+# Of scripts whose signs are syllables or words, one sign may be a name: kana, ideographs, Korean syllables.
+_SIGNS = re.compile("[\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\U00020000-\U0003ffff]")
+_SELECTORS = re.compile("[\u180b-\u180d\ufe00-\ufe0f\U000e0100-\U000e01ef]")  # how a sign is drawn
 
 
 def local_name(identifier: str) -> str:
@@ -50,8 +54,21 @@ def local_name(identifier: str) -> str:
 
 
 def is_readable(name: str) -> bool:
-    """Two letters in a row: a word, not a code such as Q42 or 0013159."""
-    return _LETTERS.search(name) is not None
+    """Two letters in a row, whatever vowel signs and accents they bear: a word, not a code such as Q42 or 0013159."""
+    if _LETTERS.search(name) or _SIGNS.search(name):
+        return True
+    return not name.isascii() and _LETTERS.search("".join(letter for letter in name if not is_mark(letter))) is not None
+
+
+def is_mark(character: str) -> bool:
+    """Whether it stands with a letter and is none itself: an accent, or the vowel sign of an Indic script."""
+    return unicodedata.category(character).startswith("M")
+
+
+def is_vowel_sign(character: str) -> bool:
+    """Whether it is a mark that tells words apart as letters do. Accents are none, nor selectors of glyphs."""
+    is_spoken = unicodedata.category(character) in ("Mc", "Mn") and not unicodedata.combining(character)
+    return is_spoken and not _SELECTORS.match(character)
 
 
 def choose_names(

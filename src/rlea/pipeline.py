@@ -163,6 +163,7 @@ def align_by_evidence(pair: GraphPair, settings: AlignSettings, clock: Clock, pr
     pool, source_ids, target_ids = choose_pool(pair, settings.pool)
     seen = hide(pair, settings.hide)
     hidden = {"hidden": list(settings.hide), "fingerprint_seen": seen.fingerprint} if settings.hide else {}
+    seen = GraphPair(seen.name, seen.source, seen.target, train=seen.train)  # gold has no place in what decides
     memory.reset_peak()
     most = min(len(source_ids), len(target_ids))
     more: dict[str, Any] = {"seed": settings.seed, "progress": progress}
@@ -487,12 +488,13 @@ def write(folder: str | Path, result: Result) -> list[Path]:
         result=result.summary(), fingerprint=pair.fingerprint, embedding_info=result.info, notes=list(pair.notes)
     )
     uses = shown_uses(settings.embedding, settings.hide) if settings.embedding in MODELS else ""
+    looks_around = MATCHERS[settings.matcher].uses_structure
     if not MATCHERS[settings.matcher].takes_vectors:
-        uses = evidence_uses(settings)
+        uses, looks_around = evidence_uses(settings), False  # whether it does is part of what it uses
     about = MappingSet(
         mapping_tool_version=record["versions"]["rlea"],
         mapping_date=record["time"][:10],
-        justification=justification_of(uses, MATCHERS[settings.matcher].uses_structure),
+        justification=justification_of(uses, looks_around),
     )
     told: dict[str, Any] = {"trace": result.trace, "standing": result.standing, "schema": result.schema}
     page = render_run(pair, result.matching, record, **told)

@@ -6,7 +6,6 @@ graphs as they are, also where a run had names or attributes hidden.
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -14,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from rlea.embed.names import spelling
 from rlea.graph import GraphPair, Ids, KnowledgeGraph, Links, choose_pool
 from rlea.matching import Matching
 from rlea.metrics import link_metrics
@@ -146,10 +146,8 @@ def _plain_all(texts: Sequence[str]) -> list[str]:
     """`rlea.embed.names.plain` of every text, all at once, which is several times as fast."""
     whole = "\n".join(text.replace("\n", " ") for text in texts)
     whole = unicodedata.normalize("NFKD", whole).casefold()
-    marks = "".join(sorted(letter for letter in set(whole) if unicodedata.combining(letter)))
-    if marks:
-        whole = re.sub(f"[{re.escape(marks)}]+", "", whole)
-    return [text.strip() for text in re.sub(r"(?:[^\w\n]+|_+)+", " ", whole).split("\n")] if texts else []
+    kept = spelling(whole) | {ord("\n"): "\n"}
+    return [" ".join(text.split()) for text in whole.translate(kept).split("\n")] if texts else []
 
 
 def _percent(share: float) -> str:

@@ -275,6 +275,7 @@ def test_structure_alone_with_seeds(planted, monkeypatch, enough):
     found = find_by_all(pair, *everybody(pair), (STRUCTURE,))
     assert found.matching.is_one_to_one
     assert f1(found, Links.union([planted.valid, planted.test])) > 0.3  # a draw: 0.007
+    assert {row["stage"] for row in found.info["agent"]["history"]} == {"key 0", "key 1"}
     (row,) = found.info["channels"]
     assert row == {"channel": "structure", "proposed": 0, "found": len(found.matching), "alone": len(found.matching)}
 
@@ -294,6 +295,8 @@ def test_nothing_to_begin_with_is_said(planted):
     sentence = r"nothing to begin with: no seeds, and no names or attributes .*; give --seeds"
     with pytest.raises(InputError, match=sentence):
         find_by_all(pair, *everybody(pair))
+    with pytest.raises(InputError, match="was trained on other graphs; call fit with these first"):
+        FusedAgent(FusionSettings(channels=(STRUCTURE, NAMES))).fit(planted).match(pair)
     with pytest.raises(InputError, match="has not been trained; call fit first"):
         FusedAgent().decide(np.arange(2, dtype=np.int32), np.arange(2, dtype=np.int32))
 

@@ -2,6 +2,7 @@
 
 import sys
 import types
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -110,6 +111,7 @@ def test_a_channel_with_nothing_to_say_is_not_there():
 
 def test_words_of_very_large_graphs_are_not_searched_but_speak(planted, monkeypatch):
     monkeypatch.setattr(module, "MOST_SEARCHED", 300 * 300 - 1)
+    monkeypatch.setattr(module, "find_candidates", lambda *given: pytest.fail("words were searched"))
     found = collect(unlinked(planted), Links.empty(), (WORDS,))
     assert [len(channel.proposals) for channel in found] == [0, 0]
     gold = gold_of(planted)
@@ -148,6 +150,9 @@ def test_a_sentence_encoder_knows_names_that_have_no_letter_in_common(monkeypatc
     best, _, _ = vote([meaning])
     assert set(zip(best.source_ids.tolist(), best.target_ids.tolist(), strict=True)) == expected
     assert meaning.score(meaning.proposals).min() >= 0
+    # Who has no name is like nobody, not like everybody.
+    bare = GraphPair("", replace(source, names=("",) * source.num_entities), target)
+    assert [channel.columns[0] for channel in collect(bare, Links.empty(), (NAMES,), encoder=str(tmp_path))] == []
     without = collect(pair, Links.empty(), (WORDS,), encoder=str(tmp_path))
     assert all(channel.name == WORDS for channel in without)
 

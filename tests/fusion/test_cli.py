@@ -14,7 +14,7 @@ from rich.console import Console
 
 from rlea import pipeline
 from rlea.errors import InputError
-from rlea.fusion import CHANNELS
+from rlea.fusion import CHANNELS, matcher
 from rlea.graph import Links
 from rlea.matching import Matching
 from rlea.pipeline import cut_links
@@ -83,6 +83,9 @@ def test_channels_are_not_dropped_where_the_graphs_are_too_large_for_auto(plante
         (["--matcher", "paris", "--channels", "names"], ["--channels is for the matcher fused"]),
         (["--matcher", "best-first", "--encoder", "{tmp}"], ["--encoder is for the matcher fused"]),
         (["--encoder", "{tmp}/gone"], ["gone", "is no folder of a sentence encoder"]),
+        (["--encoder", "{tmp}", "--channels", "structure,paris"], ["compares names", "--channels leaves out"]),
+        (["--encoder", "{tmp}", "--hide", "names"], ["--encoder compares names", "--hide hides"]),
+        (["--encoder", "{tmp}"], ["needs the package sentence-transformers", 'pip install "rlea[encoder]"']),
         (["--matcher", "fused", "--preset", "paper"], ["--preset is for the agent"]),
         (["--matcher", "fused", "--joint", "1"], ["--joint"]),
         (["--hide", "names,attributes"], ["nothing to begin with", "--seeds"]),
@@ -226,7 +229,34 @@ def test_a_run_with_a_sentence_encoder_finds_what_letters_do_not_tell(tmp_path, 
     told = pipeline.align(pair, AlignSettings(channels=("structure", "names"), encoder=str(tmp_path)))
     assert told.links.f1 > 0.95 > bare.links.f1 + 0.2
     assert "meaning" in told.summary()["began"]
+    assert [one.get("encoder") for one in told.info["heard"]] == [None, str(tmp_path)]
     assert "meaning" not in bare.summary()["began"]
+
+
+def test_the_justification_goes_by_the_channels(output, tmp_path):
+    _, result = output
+    for channels, term in (
+        (("names",), "LexicalMatching"),
+        (("structure", "names"), "CompositeMatching"),
+        ((), "CompositeMatching"),
+    ):
+        pipeline.write(tmp_path, replace(result, settings=replace(result.settings, channels=channels)))
+        assert f"semapv:{term}\t" in (tmp_path / "links.sssom.tsv").read_text(encoding="utf-8")
+
+
+def test_what_decides_is_given_no_gold(files, monkeypatch):
+    seen = []
+    own = matcher.find_by_all
+
+    def spy(pair, *given, **more):
+        seen.append(pair)
+        return own(pair, *given, **more)
+
+    monkeypatch.setattr(matcher, "find_by_all", spy)
+    pair = pipeline.read(files / "source.nt", files / "target.nt", seeds=files / "seeds.tsv", gold=files / "test.tsv")
+    pipeline.align(pair, AlignSettings(channels=("structure", "names")))
+    (given,) = seen
+    assert (len(given.train), len(given.valid), len(given.test)) == (len(pair.train), 0, 0)
 
 
 # ---- leaving links out ----------------------------------------------------------------------------------------------

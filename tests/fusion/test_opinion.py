@@ -3,10 +3,10 @@
 import numpy as np
 import torch
 
-from rlea.agent.learned_key import Examples, KeySettings
+from rlea.agent.learned_key import Examples, NetworkSettings
 from rlea.fusion.opinion import make_weigher, train
 
-SETTINGS = KeySettings(epochs=60, rate=5e-3)
+SETTINGS = NetworkSettings(epochs=60, rate=5e-3)
 
 
 def examples():

@@ -25,15 +25,21 @@ ROWS_AT_A_TIME = 1 << 17
 
 
 @dataclass(frozen=True)
-class KeySettings:
-    """The network and how it is trained."""
+class NetworkSettings:
+    """A network that says what pairs are worth, and how it is trained."""
 
     hidden: int = 32  # two layers of it
-    start_scale: float = 8.0  # one over best-first's temperature
-    start_nobody: float = 0.3  # best-first's key at which nobody is as likely
     rate: float = 3e-3  # Adam's
     decay: float = 1e-4
     epochs: int = 100  # of supervision, over all examples at once
+
+
+@dataclass(frozen=True)
+class KeySettings(NetworkSettings):
+    """The same on top of best-first's key."""
+
+    start_scale: float = 8.0  # one over best-first's temperature
+    start_nobody: float = 0.3  # best-first's key at which nobody is as likely
     without: tuple[str, ...] = ()  # groups of features that are not seen (for measuring what they add)
 
     def __post_init__(self) -> None:
@@ -124,7 +130,7 @@ class Examples:
         )
 
 
-def supervise(key: nn.Module, examples: Examples, settings: KeySettings, epochs: int) -> list[float]:
+def supervise(key: nn.Module, examples: Examples, settings: NetworkSettings, epochs: int) -> list[float]:
     """Raise the chance of the true pair among all pairs of its source, and of its target, and nobody; the losses.
 
     The loss of a group is log(1 + sum of exp(worth)) - worth(true pair); without the second term where nobody is right.

@@ -106,6 +106,11 @@ def play_fixed(scene: Scene, settings: PassSettings) -> Decisions:
     for _ in range(settings.fixed):
         decisions = _fixed_pass(scene, settings, decisions)
     assert decisions is not None
+    return keep_near(decisions, settings)
+
+
+def keep_near(decisions: Decisions, settings: PassSettings) -> Decisions:
+    """A fixed pass with the best pairs of every entity alone, as learned passes take it: in order, with logits."""
     assert decisions.worth is not None
     pairs, near = decisions.pairs, is_near(decisions.pairs, decisions.worth, settings.kept)
     # An entity that was left over may be matched with one that is not among its best.
@@ -113,12 +118,13 @@ def play_fixed(scene: Scene, settings: PassSettings) -> Decisions:
     places = np.flatnonzero(near)
     places = places[np.lexsort((pairs.target_ids[places], pairs.source_ids[places]))]
     kept = Pairs(pairs.source_ids[places], pairs.target_ids[places])
-    # On the scale on which nobody is worth 0 and shares are those of exponentials, as for learned keys.
-    worth, keys = (
-        (values - np.float32(settings.nobody)) / np.float32(settings.temperature)
-        for values in (decisions.worth[places], decisions.keys)
-    )
+    worth, keys = (to_logits(values, settings) for values in (decisions.worth[places], decisions.keys))
     return replace(decisions, pairs=kept, worth=worth, keys=keys)
+
+
+def to_logits(keys: Floats, settings: PassSettings) -> Floats:
+    """Keys of best-first on the scale of learned ones: nobody is worth 0, and shares are those of exponentials."""
+    return np.asarray((keys - np.float32(settings.nobody)) / np.float32(settings.temperature), np.float32)
 
 
 def numbers(pairs: Pairs) -> NDArray[np.int64]:
@@ -173,7 +179,7 @@ def play_learned(
     worth = value(sight, before.pairs)
     near = is_near(before.pairs, worth, settings.rivals)
     game = _game(scene, Pairs(before.pairs.source_ids[near], before.pairs.target_ids[near]), worth[near], no_extra())
-    rules = _rules(settings, scene.seed, anchored=True, least=least)
+    rules = rules_of(settings, scene.seed, anchored=True, least=least)
     known = known_links(scene, before)
     (source_ids, target_ids, keys, _), _, _ = play(game, *known, memory.correspondence, True, rules)
     rated = rate(sight, before.pairs, worth)
@@ -253,7 +259,7 @@ def _fixed_pass(scene: Scene, settings: PassSettings, before: Decisions | None) 
     known = known_links(scene, before)
     shape = (len(scene.board.source.functionality), len(scene.board.target.functionality))
     like = np.zeros(shape, np.float32) if before is None else memory.correspondence
-    links, _, grown = play(game, *known, like, before is not None, _rules(settings, scene.seed))
+    links, _, grown = play(game, *known, like, before is not None, rules_of(settings, scene.seed))
     source_ids, target_ids, keys, confidences = links
     # The pairs as they came into the game; `play_fixed` keeps the best and sorts them.
     return Decisions(source_ids, target_ids, keys, confidences, Pairs(grown[0], grown[1]), grown[2])
@@ -291,7 +297,8 @@ def _game(scene: Scene, pairs: Pairs, bases: Floats, extra: Any, given_share: fl
     )
 
 
-def _rules(settings: PassSettings, seed: int, *, anchored: bool = False, least: float = -np.inf) -> Any:
+def rules_of(settings: PassSettings, seed: int, *, anchored: bool = False, least: float = -np.inf) -> Any:
+    """For compiled code; `anchored` are learned passes, whose keys move with what changed since the pass before."""
     return Rules(
         np.float32(settings.moves if anchored else settings.evidence_weight),
         np.float32(np.inf if anchored else settings.creation),

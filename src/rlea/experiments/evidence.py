@@ -10,7 +10,7 @@ their second graph: attributes have nothing to compare there, and are not left o
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numba
@@ -127,7 +127,7 @@ class Case:
         return {
             "settings": plain(asdict(self.settings)),
             "code": code_version("rlea.fusion.agent", "rlea.metrics"),
-            "fingerprint": pair.fingerprint,
+            "fingerprint": replace(pair, test=gold).fingerprint,
             "gold": len(gold),
             "seed": SEED,
         }

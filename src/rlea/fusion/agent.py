@@ -1,9 +1,9 @@
 """The agent with all evidence: it learns how far to trust each channel, and decides with what it matched in mind.
 
-Training holds links out, as the context agent's does (`rlea.agent.context`). No single link shows in what names, words
-and attributes say (all together teach which attributes correspond, and which hold names), and PARIS is run from the
-others only, so here all channels take part in the games. First an opinion of pairs
-is learned from the channels alone; the game is played with it; then a key is learned from what channels and matches say
+Training holds links out, as the context agent's does (`rlea.agent.context`). PARIS is run from the others only. Names,
+words and attributes are the same for all games: links teach them no more than which attributes correspond and which
+hold names, where a single link hardly shows. So all channels take part in the games. First an opinion of pairs is
+learned from the channels alone; the game is played with it; then a key is learned from what channels and matches say
 together, in the states in which such games leave the pairs.
 
 Without enough seeds the agent learns from pairs that several channels agree on (`rlea.fusion.beginning`). In the end it
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from rlea.agent.calibration import Calibration, log_odds
 from rlea.agent.context import find
 from rlea.agent.games import Game, GameSettings
-from rlea.agent.learned_key import Examples, KeySettings
+from rlea.agent.learned_key import Examples, NetworkSettings
 from rlea.agent.memory import Board, Floats
 from rlea.agent.passes import Decisions, PassSettings, Scene, play_learned, see
 from rlea.agent.sight import Pairs, Sight, is_near, leads
@@ -59,7 +59,7 @@ class FusionSettings:
     games: GameSettings = field(default_factory=GameSettings)
     # Opinions put the right pair near the top, so fewer pairs are kept than by structure alone.
     passes: PassSettings = field(default_factory=lambda: PassSettings(kept=10))
-    key: KeySettings = field(default_factory=lambda: KeySettings(epochs=60, rate=5e-3))
+    network: NetworkSettings = field(default_factory=lambda: NetworkSettings(epochs=60, rate=5e-3))
 
     def __post_init__(self) -> None:
         unknown = [name for name in self.channels if name not in CHANNELS]
@@ -118,7 +118,7 @@ class FusedAgent:
         if not games:
             return self
         self._learn_opinion(games)
-        if self.opinion is None and not beginning.is_seeded:  # no pair of a held-out entity was ever proposed
+        if self.opinion is None and len(beginning.seeds) < FEW_SEEDS:  # no pair of a held-out entity was ever proposed
             return self
         boards = [self._open(game) for game in games]
         progress("agent: games", len(games), len(games))
@@ -174,8 +174,8 @@ class FusedAgent:
         examples = Examples.join(parts)
         if not len(examples.keys):
             return
-        weigher = make_weigher(examples, self.settings.key, 1.0, self.seed)
-        self._note("opinion", train(weigher, examples, self.settings.key))
+        weigher = make_weigher(examples, self.settings.network, 1.0, self.seed)
+        self._note("opinion", train(weigher, examples, self.settings.network))
         self.opinion = weigher
 
     def _open(self, game: _HeldOut) -> Game:
@@ -197,8 +197,8 @@ class FusedAgent:
             if not len(examples.keys):
                 return
             if self.key is None:
-                self.key = make_weigher(examples, self.settings.key, 1.0, self.seed)
-            self._note(f"key {state}", train(self.key, examples, self.settings.key))
+                self.key = make_weigher(examples, self.settings.network, 1.0, self.seed)
+            self._note(f"key {state}", train(self.key, examples, self.settings.network))
             progress("agent: supervision", state + 1, states)
             if state + 1 < states:
                 for board, said in zip(boards, heard, strict=True):
@@ -226,9 +226,15 @@ class FusedAgent:
     # ---- decoding ---------------------------------------------------------------------------------------------------
 
     def match(self, pair: GraphPair, *, pool: str = "auto") -> Matching:
-        """One-to-one links with calibrated confidences."""
+        """One-to-one links of the pair that it was trained on, with calibrated confidences.
+
+        What it has learned is how far to trust the channels of these two graphs; others want an agent of their own.
+        """
         from rlea.graph import choose_pool
 
+        known = None if self.evidence is None else self.evidence.pair
+        if known is not None and (pair.source is not known.source or pair.target is not known.target):
+            raise InputError("the agent was trained on other graphs", remedy="call fit with these first")
         _, source_ids, target_ids = choose_pool(pair, pool)
         return self.decide(source_ids, target_ids)[-1].matching
 

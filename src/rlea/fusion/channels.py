@@ -75,7 +75,7 @@ def _names(pair: GraphPair, links: Links, encoder: str, progress: Progress) -> l
     named = replace(pair, source=replace(pair.source, names=source), target=replace(pair.target, names=target))
     found = search_names(named, *_everybody(pair), PROPOSALS, progress=progress)
     info = {"source": told_source, "target": told_target}
-    channels = [_of_sparse(NAMES, "name", found.candidates, info)]
+    channels = [_of_sparse(NAMES, "name", found.candidates.embeddings, pairs_of(found.candidates), info)]
     if encoder:
         vectors = name_vectors(replace(pair, train=links), ENCODED, encoder=encoder)
         dense = Embeddings(vectors.source, vectors.target, measure="inner")
@@ -85,6 +85,8 @@ def _names(pair: GraphPair, links: Links, encoder: str, progress: Progress) -> l
             cosines = inner_products(vectors.source, vectors.target, pairs.source_ids, pairs.target_ids)
             return np.asarray(np.maximum(cosines, 0)[:, None], np.float32)
 
+        told = meaning(close)[:, 0] > 0  # who has no name is as near to all as to any
+        close = Pairs(close.source_ids[told], close.target_ids[told])
         channels.append(Channel(NAMES, ("meaning",), close, meaning, {"encoder": encoder}))
     return channels
 
@@ -93,12 +95,13 @@ def _words(pair: GraphPair, progress: Progress) -> list[Channel]:
     from rlea.fusion.words import word_vectors
 
     channels = []
+    is_searched = pair.source.num_entities * pair.target.num_entities <= MOST_SEARCHED
     for column, vectors in zip(("words", "words around"), word_vectors(pair), strict=True):
-        is_searched = pair.source.num_entities * pair.target.num_entities <= MOST_SEARCHED
-        k = PROPOSALS if is_searched else 0
-        found = find_candidates(vectors, *_everybody(pair), k, progress)
+        found = Pairs(np.zeros(0, np.int32), np.zeros(0, np.int32))
+        if is_searched:
+            found = pairs_of(find_candidates(vectors, *_everybody(pair), PROPOSALS, progress))
         info = {"words": int(vectors.source.shape[1]), "searched": is_searched}
-        channels.append(_of_sparse(WORDS, column, found, info))
+        channels.append(_of_sparse(WORDS, column, vectors, found, info))
     return channels
 
 
@@ -116,15 +119,11 @@ def _attributes(pair: GraphPair, links: Links, progress: Progress) -> Channel:
     )
 
 
-def _of_sparse(name: str, column: str, found: Candidates, info: dict[str, Any]) -> Channel:
-    source, target = (
-        prepare(part, found.embeddings).tocsr() for part in (found.embeddings.source, found.embeddings.target)
-    )
+def _of_sparse(name: str, column: str, vectors: Embeddings, proposals: Pairs, info: dict[str, Any]) -> Channel:
+    source, target = (prepare(part, vectors).tocsr() for part in (vectors.source, vectors.target))
     for part in (source, target):
         part.sort_indices()
-    return Channel(
-        name, (column,), pairs_of(found), lambda wanted: sparse_products(source, target, wanted)[:, None], info
-    )
+    return Channel(name, (column,), proposals, lambda wanted: sparse_products(source, target, wanted)[:, None], info)
 
 
 def pairs_of(candidates: Candidates) -> Pairs:

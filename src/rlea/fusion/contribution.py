@@ -11,23 +11,29 @@ from rlea.agent.passes import numbers
 from rlea.agent.sight import Pairs
 from rlea.fusion import STRUCTURE
 from rlea.fusion.channel import Channel
+from rlea.graph import Ids
 from rlea.matching import Matching
 
 
-def contributions(channels: Sequence[Channel], matching: Matching, wanted: Sequence[str]) -> list[dict[str, Any]]:
+def contributions(
+    channels: Sequence[Channel], matching: Matching, wanted: Sequence[str], pool: tuple[Ids, Ids]
+) -> list[dict[str, Any]]:
     """A row for every channel that was wanted, in that order.
 
-    `proposed`: pairs that it brought into the game. `found`: links of which it finds the pair the best both ways.
-    `alone`: those of them that no other channel finds so. Structure has no opinion of its own before matching begins:
-    what it found are the links that no channel finds the best both ways, and these it found alone.
+    `proposed`: pairs of entities of the pool (source ids, target ids) that it brought into the game. `found`: links of
+    which it finds the pair the best both ways. `alone`: those of them that no other channel finds so. Structure has no
+    opinion of its own before matching begins: what it found are the links that no channel finds the best both ways, and
+    these it found alone.
     """
     links = numbers(Pairs(matching.source_ids, matching.target_ids))
     found: dict[str, np.ndarray] = {}
-    proposed: dict[str, int] = {}
+    proposed: dict[str, np.ndarray] = {}
     for channel in channels:
+        pairs = channel.proposals
+        inside = np.isin(pairs.source_ids, pool[0]) & np.isin(pairs.target_ids, pool[1])
         best = numbers(channel.proposals)[channel.best()]
         found[channel.name] = found.get(channel.name, np.zeros(len(links), np.bool_)) | np.isin(links, best)
-        proposed[channel.name] = proposed.get(channel.name, 0) + len(channel.proposals)
+        proposed[channel.name] = np.union1d(proposed.get(channel.name, []), numbers(pairs)[inside])
     count = np.sum(list(found.values()), axis=0) if found else np.zeros(len(links), np.int64)
     rows = []
     for name in wanted:
@@ -36,7 +42,7 @@ def contributions(channels: Sequence[Channel], matching: Matching, wanted: Seque
         rows.append(
             {
                 "channel": name,
-                "proposed": proposed.get(name, 0),
+                "proposed": len(proposed.get(name, [])),
                 "found": int(np.count_nonzero(own)),
                 "alone": int(np.count_nonzero(alone)),
             }

@@ -15,6 +15,7 @@ from rlea.candidates import Candidates
 from rlea.embeddings import Embeddings
 from rlea.fusion import CHANNELS, EVIDENCE, PARIS
 from rlea.fusion.agent import FusedAgent, FusionSettings
+from rlea.fusion.channel import Channel
 from rlea.fusion.channels import Evidence
 from rlea.fusion.contribution import contributions
 from rlea.graph import GraphPair, Ids
@@ -69,7 +70,8 @@ def find_by_all(
     worth = np.zeros(len(decisions.pairs), np.float32) if decisions.worth is None else decisions.worth
     info = {
         "beginning": agent.beginning.as_dict(),
-        "channels": contributions(heard, matching, channels),
+        "channels": contributions(heard, matching, channels, (source_ids, target_ids)),
+        "heard": [_tell(channel) for channel in heard],
         "agent": {"history": agent.history, "calibration": vars(agent.calibration)},
     }
     return Found(
@@ -79,6 +81,12 @@ def find_by_all(
         schema,
         info,
     )
+
+
+def _tell(channel: Channel) -> dict[str, Any]:
+    """What is known about a channel, for the record; what corresponds in the schemas has files of its own."""
+    about = {key: value for key, value in channel.info.items() if key != "schema"}
+    return {"channel": channel.name, "says": list(channel.columns), **about}
 
 
 def find_by_paris(

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from rlea.agent.learned_key import Examples, KeySettings, supervise, worth_in_parts
+from rlea.agent.learned_key import Examples, NetworkSettings, supervise, worth_in_parts
 from rlea.agent.memory import Floats
 
 
@@ -41,7 +41,7 @@ class Weigher(nn.Module):
         return worth_in_parts(self, features, keys)
 
 
-def make_weigher(examples: Examples, settings: KeySettings, scale: float, seed: int) -> Weigher:
+def make_weigher(examples: Examples, settings: NetworkSettings, scale: float, seed: int) -> Weigher:
     """Untrained, with the features of the examples brought to one scale."""
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
@@ -51,6 +51,6 @@ def make_weigher(examples: Examples, settings: KeySettings, scale: float, seed: 
     return weigher
 
 
-def train(weigher: Weigher, examples: Examples, settings: KeySettings) -> list[float]:
+def train(weigher: Weigher, examples: Examples, settings: NetworkSettings) -> list[float]:
     """Raise the chance of the true pair among the pairs of its source, and of its target, and nobody; the losses."""
     return supervise(weigher, examples, settings, settings.epochs)

@@ -7,18 +7,27 @@ temperature brings to the scale of best-first's key.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 
 from rlea.agent.memory import Floats
-from rlea.agent.passes import SEARCHED, Decisions, PassSettings, Scene, known_links, memory_of, numbers, unsure
-from rlea.agent.sight import Pairs, is_near, mean_of_best
+from rlea.agent.passes import (
+    SEARCHED,
+    Decisions,
+    PassSettings,
+    Scene,
+    keep_near,
+    known_links,
+    memory_of,
+    rules_of,
+    unsure,
+)
+from rlea.agent.sight import Pairs, mean_of_best
 from rlea.agent.spread import inner_products, spread
 from rlea.candidates import find_candidates
 from rlea.embeddings import Embeddings
 from rlea.fusion.channels import pairs_of
-from rlea.matchers.evidence_game import Extra, Game, Rules, Side, Vectors, no_extra, play, sort_rows
+from rlea.matchers.evidence_game import Extra, Game, Side, Vectors, no_extra, play, sort_rows
 from rlea.neighbourhood import Neighbourhood
 
 LEAST_LINKED = 0.1  # share of the entities with a link from which on vectors are made of links
@@ -38,20 +47,7 @@ def play_opinions(
     for _ in range(settings.fixed if structure else 1):
         decisions = _play_pass(scene, settings, proposed, opinion, least, decisions, structure)
     assert decisions is not None
-    assert decisions.worth is not None
-    pairs, near = decisions.pairs, is_near(decisions.pairs, decisions.worth, settings.kept)
-    # An entity that was left over may be matched with one that is not among its best.
-    near |= np.isin(numbers(pairs), numbers(Pairs(decisions.source_ids, decisions.target_ids)))
-    places = np.flatnonzero(near)
-    places = places[np.lexsort((pairs.target_ids[places], pairs.source_ids[places]))]
-    worth, keys = (to_logits(values, settings) for values in (decisions.worth[places], decisions.keys))
-    kept = Pairs(pairs.source_ids[places], pairs.target_ids[places])
-    return replace(decisions, pairs=kept, worth=worth, keys=keys)
-
-
-def to_logits(keys: Floats, settings: PassSettings) -> Floats:
-    """Keys of best-first's scale as logits, where nobody is worth 0."""
-    return np.asarray((keys - np.float32(settings.nobody)) / np.float32(settings.temperature), np.float32)
+    return keep_near(decisions, settings)
 
 
 def _play_pass(
@@ -100,7 +96,7 @@ def _play_pass(
     shape = (len(scene.board.source.functionality), len(scene.board.target.functionality))
     is_frozen = before is not None or not structure
     like = np.zeros(shape, np.float32) if before is None else memory.correspondence
-    links, _, grown = play(game, *known, like, is_frozen, _rules(settings, scene.seed))
+    links, _, grown = play(game, *known, like, is_frozen, rules_of(settings, scene.seed))
     source_ids, target_ids, keys, confidences = links
     return Decisions(source_ids, target_ids, keys, confidences, Pairs(grown[0], grown[1]), grown[2])
 
@@ -124,18 +120,3 @@ def _side(around: Neighbourhood, ids: np.ndarray, mean: float) -> Side:
 
 def _no_rows(starts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.zeros(len(starts), np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32)
-
-
-def _rules(settings: PassSettings, seed: int) -> Rules:
-    return Rules(
-        weight=np.float32(settings.evidence_weight),
-        creation=np.float32(settings.creation),
-        floor=np.float32(settings.floor),
-        smoothing=np.float32(1.0),
-        kept_weight=np.float32(settings.kept_weight),
-        temperature=np.float32(settings.temperature),
-        nobody=np.float32(settings.nobody),
-        seed=np.uint64(seed),
-        anchored=False,
-        least=np.float32(-np.inf),
-    )

@@ -29,8 +29,9 @@ def word_vectors(pair: GraphPair) -> tuple[Embeddings, Embeddings]:
     from sklearn.feature_extraction.text import CountVectorizer
 
     texts = [texts_of(graph) for graph in (pair.source, pair.target)]
-    # One letter or digit is a word too: "Part 2". A word that occurs once connects nothing.
-    vectorizer = CountVectorizer(token_pattern=r"\w+", lowercase=False, min_df=2, dtype=np.float32)
+    # Texts are words with blanks between them. One letter or digit is a word too: "Part 2". A word that occurs once
+    # connects nothing.
+    vectorizer = CountVectorizer(token_pattern=r"\S+", lowercase=False, min_df=2, dtype=np.float32)
     try:
         counts = vectorizer.fit_transform([*texts[0], *texts[1]]).tocsr()
     except ValueError:  # no word occurs twice: there is nothing to compare, which is an answer too

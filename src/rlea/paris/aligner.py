@@ -8,7 +8,7 @@ import numpy as np
 
 from rlea.graph import GraphPair, Ids
 from rlea.paris.equivalence import Equivalence, equate, fix, maximal
-from rlea.paris.facts import Doubles, Facts, gather_facts
+from rlea.paris.facts import NAME, Doubles, Facts, gather_facts
 from rlea.paris.inclusion import Inclusion, include, include_classes, weigh
 from rlea.progress import Progress, silent
 from rlea.schema import Alignment, Schema, surest_first
@@ -23,7 +23,7 @@ class ParisSettings:
     min_change: float = 0.01  # stop once fewer of the assigned entities than this share changed partners, as the paper
     use_names: bool = False  # names made from identifiers are no facts of a graph, and the published runs had none
     max_pairs: int = 1_000_000  # of entities that one value or one pair of neighbours may speak for
-    max_predicates: int = 2000  # relations, and attributes, of a graph: tables of all pairs of them are held
+    max_predicates: int = 2000  # relations, attributes, classes of a graph: tables of all pairs of them are held
     floor: float = 0.1  # least probability of the pairs, relations and classes that are returned
 
     def __post_init__(self) -> None:
@@ -142,7 +142,9 @@ def _attribute_alignments(
     source: Facts, target: Facts, forward: Inclusion, backward: Inclusion, floor: float
 ) -> tuple[Alignment, ...]:
     names = source.values.attributes, target.values.attributes
-    return surest_first(_alignments(*names, forward.attributes, backward.attributes.T, floor))
+    found = _alignments(*names, forward.attributes, backward.attributes.T, floor)
+    # The names of entities, where they are facts, are of no attribute that a graph has.
+    return surest_first([one for one in found if not any(side.startswith(NAME) for side in (one.source, one.target))])
 
 
 def _class_alignments(source: Facts, target: Facts, spoken: Equivalence, floor: float) -> tuple[Alignment, ...]:

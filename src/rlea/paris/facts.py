@@ -62,7 +62,7 @@ def gather_facts(
 ) -> tuple[Facts, Facts]:
     """The facts of both graphs; with `use_names`, the name of every entity is one of them.
 
-    Of more than `max_predicates` relations, or attributes, of a graph only the most frequent speak.
+    Of more than `max_predicates` relations, attributes or classes of a graph only the most frequent count.
     """
     first, second = _tell(source, use_names), _tell(target, use_names)
     # A day and a year are compared as years. The year of a day is a fact of an attribute of its own: with that of the
@@ -158,7 +158,7 @@ def _facts(graph: KnowledgeGraph, told: pl.DataFrame, numbers: pl.DataFrame, max
         attribute[by_value],
         entity[by_value],
     )
-    classes, class_entity, class_ids = _classes(graph)
+    classes, class_entity, class_ids = _classes(graph, max_predicates)
     # Classes follow from the alignment of their members and do not speak for it, as in the paper.
     typing = [number for number, name in enumerate(graph.relations) if name == RDF_TYPE]
     untyped = replace(graph, triples=graph.triples[~np.isin(graph.triples[:, 1], typing)]) if typing else graph
@@ -169,8 +169,8 @@ def _facts(graph: KnowledgeGraph, told: pl.DataFrame, numbers: pl.DataFrame, max
     return Facts(relations, edges, values, classes, _starts(class_entity, graph.num_entities), class_ids)
 
 
-def _classes(graph: KnowledgeGraph) -> tuple[tuple[str, ...], Ids, Ids]:
-    """The classes, and the statements of who belongs to which, sorted by entity; from triples and from literals."""
+def _classes(graph: KnowledgeGraph, most: int) -> tuple[tuple[str, ...], Ids, Ids]:
+    """The largest classes, and the statements of who belongs to which, sorted by entity; from triples and literals."""
     import polars as pl
 
     parts = [pl.DataFrame(schema={"entity": pl.Int32, "class": pl.String})]
@@ -184,6 +184,9 @@ def _classes(graph: KnowledgeGraph) -> tuple[tuple[str, ...], Ids, Ids]:
         values = pl.Series(literals.values, dtype=pl.String)
         parts.append(pl.DataFrame({"entity": literals.entity_ids[rows], "class": values.gather(rows)}))
     statements = pl.concat(parts).unique().sort("entity", "class")
+    sizes = statements.group_by("class").len().sort([-pl.col("len").cast(pl.Int64), "class"])
+    if len(sizes) > most:
+        statements = statements.join(sizes.head(most), on="class", how="semi", maintain_order="left")
     classes = statements.select(pl.col("class").unique().sort())
     numbered = statements.join(classes.with_row_index("number"), on="class", how="left", maintain_order="left")
     return (
