@@ -119,7 +119,10 @@ def align(
         Path | None, typer.Option(help="Known links to start from (TSV, CSV, Parquet, SSSOM, RDF).")
     ] = None,
     valid: Annotated[
-        Path | None, typer.Option(help="Known links for stopping training early, never for matching.")
+        Path | None,
+        typer.Option(
+            help="Known links for stopping training early (of vectors and --matcher rlea), never for matching."
+        ),
     ] = None,
     gold: Annotated[Path | None, typer.Option(help="Known links to score the result with.")] = None,
     embedding: Annotated[
