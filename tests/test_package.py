@@ -27,6 +27,7 @@ LAYERS = [
     ["agent"],
     ["fusion"],
     ["synthetic"],
+    ["compile_ahead"],
     ["joint"],
     ["report"],
     ["settings"],

@@ -1,0 +1,93 @@
+"""Compiling on two cores: begun once, waited for, never left behind; and the toys compile all that a real run needs."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from rlea import compile_ahead
+from rlea.attributes.evidence import _weigh_pairs
+
+
+class Process:
+    def __init__(self):
+        self.did = []
+
+    def wait(self):
+        self.did.append("wait")
+
+    def kill(self):
+        self.did.append("kill")
+
+
+def test_nothing_is_begun_where_it_is_done_or_would_only_be_in_the_way(monkeypatch):
+    monkeypatch.setattr(compile_ahead.subprocess, "Popen", lambda *given, **more: pytest.fail("it was begun"))
+    for done, cores in ((True, 2), (False, 1), (False, None)):
+        monkeypatch.setattr(compile_ahead, "is_compiled", lambda done=done: done)
+        monkeypatch.setattr(os, "cpu_count", lambda cores=cores: cores)
+        with compile_ahead.compiling_ahead() as begun:
+            assert begun is None
+            compile_ahead.finish_compiling(begun)
+
+
+@pytest.fixture
+def begun(monkeypatch):
+    """Commands that were begun, each with a process that does nothing."""
+    commands = []
+    monkeypatch.setattr(compile_ahead, "is_compiled", lambda: False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(compile_ahead.subprocess, "Popen", lambda command, **_: commands.append(command) or Process())
+    return commands
+
+
+def test_the_other_process_compiles_the_channels(begun, monkeypatch):
+    told = []
+    with compile_ahead.compiling_ahead() as process:
+        assert begun == [[sys.executable, "-m", "rlea.compile_ahead"]]
+        monkeypatch.setattr(compile_ahead, "compile_game", lambda: process.did.append("game"))
+        compile_ahead.finish_compiling(process, lambda *given: told.append(given[:3]))
+        assert process.did == ["game", "wait"]
+    assert told == [("compile", number, 2) for number in range(3)]
+
+
+def test_an_interrupted_run_leaves_no_process_behind(begun):
+    with pytest.raises(KeyboardInterrupt), compile_ahead.compiling_ahead() as process:
+        raise KeyboardInterrupt
+    assert process.did == ["kill", "wait"]
+
+
+def test_compiled_is_what_lies_on_disk(monkeypatch, tmp_path):
+    class Stats:
+        cache_path: str | None = str(tmp_path)
+
+    monkeypatch.setattr(type(_weigh_pairs), "stats", Stats())
+    assert not compile_ahead.is_compiled()
+    (tmp_path / "evidence._weigh_pairs-249.py311.nbi").touch()
+    assert compile_ahead.is_compiled()
+    monkeypatch.setattr(Stats, "cache_path", None)
+    assert compile_ahead.is_compiled()
+
+
+def test_the_toys_are_asked_all_that_fused_asks():
+    compile_ahead.compile_game()
+    compile_ahead.compile_channels()
+    assert compile_ahead.is_compiled()
+
+
+@pytest.mark.slow
+def test_after_the_toys_nothing_is_left_to_compile(tmp_path):
+    """Types count: other arrays, even if only read, would be compiled anew."""
+    program = (
+        "from numba.core import event\n"
+        "from rlea import compile_ahead, pipeline\n"
+        "from rlea.demo import demo_folder\n"
+        "compile_ahead.compile_game()\n"
+        "compile_ahead.compile_channels()\n"
+        "with event.install_recorder('numba:compile') as seen:\n"
+        "    pipeline.align(pipeline.read(demo_folder()), pipeline.AlignSettings(pool='all'))\n"
+        "print(len(seen.buffer))"
+    )
+    places = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=places)
+    assert done.stdout.split()[-1] == "0"
