@@ -432,8 +432,11 @@ class _Finder:
                 self.progress("recall", number, 2, f"{budget:,} visits")
                 found = self.find(own, other, postings, own.entries[part], budget)
                 shares = _shares_found(found.scores, exact.scores)
-                error = shares.std() / max(len(shares), 1) ** 0.5
-                if not len(shares) or shares.mean() >= min(recall + error, 1.0) or found.visits >= exact.visits:
+                if (
+                    not len(shares) or found.visits >= exact.visits
+                ):  # nobody has anything in common with anybody, or all
+                    break
+                if shares.mean() >= min(recall + shares.std() / len(shares) ** 0.5, 1.0):
                     break
                 budget = round(budget * BUDGET_STEP)
             chosen[number] = budget

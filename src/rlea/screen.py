@@ -181,7 +181,7 @@ def result_table(result: Result) -> Table:
     summary = result.summary()
     seconds = {"read": 0.0, **summary["seconds"]}  # in the order of the flow, however they were added
     facts = {
-        "links": f"{summary['matched']:,} (seeds are not repeated among them)",
+        "links": f"{summary['matched']:,}" + (" (seeds are not repeated among them)" if len(result.pair.train) else ""),
         "pool": f"{result.pool}",
         **({"hidden": hidden_words(result)} if result.settings.hide else {}),
         "judged by gold": "-" if summary["judged"] is None else f"{summary['judged']:,}, {summary['correct']:,} right",
@@ -252,11 +252,14 @@ def fact_table(title: str, facts: dict[str, Any]) -> Table:
     return table
 
 
-def link_table(result: Result, count: int = 6) -> Table:
-    """A few of the surest links, by name."""
+def link_table(result: Result, count: int = 6) -> Table | str:
+    """A few of the surest links, by name; a sentence where there is none."""
     import numpy as np
 
     matching, pair = result.matching, result.pair
+    if not len(matching):
+        why = f"{result.cut} left out all there were" if result.cut else "what was looked at has nothing in common"
+        return f"[yellow]No link was found:[/yellow] {why}. Seeds, or all evidence (`--matcher fused`), may help."
     table = Table(title="Some of the surest links", title_justify="left")
     table.add_column("source")
     table.add_column("target")

@@ -292,7 +292,7 @@ def test_nobody_to_match_gives_no_links(planted):
 
 def test_nothing_to_begin_with_is_said(planted):
     pair = hide(unlinked(planted), ("names", "attributes"))
-    sentence = r"nothing to begin with: no seeds, and no names or attributes .*; give --seeds"
+    sentence = r"nothing to begin with: no seeds, and no names or attributes .*; give --seeds, or leave --channels"
     with pytest.raises(InputError, match=sentence):
         find_by_all(pair, *everybody(pair))
     with pytest.raises(InputError, match="was trained on other graphs; call fit with these first"):

@@ -259,6 +259,22 @@ def test_what_decides_is_given_no_gold(files, monkeypatch):
     assert (len(given.train), len(given.valid), len(given.test)) == (len(pair.train), 0, 0)
 
 
+def test_no_link_at_all_is_said(run_cli, tmp_path):
+    """Two scripts, nothing in common: no warning (they are errors here), no empty table."""
+    for name, (one, other) in {"a": ("Aachen", "Ulm"), "b": ("北京", "上海")}.items():
+        lines = [
+            f'<http://{name}.org/{name}{n}> <http://{name}.org/label> "{text}" .' for n, text in ((1, one), (2, other))
+        ]
+        (tmp_path / f"{name}.nt").write_text("\n".join(lines), encoding="utf-8")
+    done = run_cli("align", tmp_path / "a.nt", tmp_path / "b.nt", "--matcher", "paris")
+    assert done.code == 0
+    assert "No link was found: what was looked at has nothing in common." in " ".join(done.out.split())
+    assert "surest" not in done.out
+    done = run_cli("align", tmp_path / "a.nt", tmp_path / "b.nt")
+    assert done.code == 2
+    assert "nothing to begin with" in done.err
+
+
 # ---- leaving links out ----------------------------------------------------------------------------------------------
 
 

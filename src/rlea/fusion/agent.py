@@ -111,8 +111,8 @@ class FusedAgent:
         self.beginning = beginning = begin(seeds, witnesses)
         if not len(beginning.links):
             raise InputError(
-                "there is nothing to begin with: no seeds, and no names or attributes that both graphs share",
-                remedy="give --seeds",
+                "there is nothing to begin with: no seeds, and no names or attributes that both graphs show",
+                remedy="give --seeds, or leave --channels and --hide out",
             )
         games = self._make_games(pair, beginning, progress)
         if not games:

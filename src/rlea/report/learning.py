@@ -33,7 +33,7 @@ def learning_plots(info: Row) -> list[Plot]:
         if is_number(row.get("epoch")) and is_number(row.get("loss")):
             losses.setdefault(str(row.get("stage", "loss")), []).append((row["epoch"], row["loss"]))
     if losses:
-        plots.append(Plot("Agent: loss on held-out seeds", lines_plot(losses, "epoch", "loss")))
+        plots.append(Plot("Agent: loss on held-out links", lines_plot(losses, "epoch", "loss")))
     return plots + _plots_over("episode", agent, AGENT)
 
 
