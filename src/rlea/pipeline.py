@@ -167,14 +167,14 @@ def align_by_evidence(pair: GraphPair, settings: AlignSettings, clock: Clock, pr
     memory.reset_peak()
     most = min(len(source_ids), len(target_ids))
     more: dict[str, Any] = {"seed": settings.seed, "progress": progress}
+    more["cut"] = lambda matching: cut_links(matching, settings, most)
     with clock("match"):
         if settings.matcher == "paris":
             found = find_by_paris(seen, source_ids, target_ids, **more)
-            matching = cut_links(found.matching, settings, most)
         else:
-            more |= {"encoder": settings.encoder, "cut": lambda matching: cut_links(matching, settings, most)}
-            found = find_by_all(seen, source_ids, target_ids, settings.channels or CHANNELS, **more)
-            matching = found.matching
+            channels = settings.channels or CHANNELS
+            found = find_by_all(seen, source_ids, target_ids, channels, encoder=settings.encoder, **more)
+    matching = found.matching
     peak = memory.peak_mb()
     with clock("evaluate"):
         links, _, coverage = evaluate(pair, matching, found.candidates, pool, progress)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import difflib
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -158,15 +156,12 @@ def check_evidence(settings: AlignSettings, names: Sequence[str], *, is_bench: b
 
 def check_encoder(settings: AlignSettings) -> None:
     """Refuse a sentence encoder that is not there, or that nobody would listen to."""
-    if not Path(settings.encoder).is_dir():
-        remedy = "give the folder that the model was saved to"
-        raise InputError("is no folder of a sentence encoder", path=settings.encoder, remedy=remedy)
+    from rlea.embed.name_vectors import encoder_package
+
     if NAMES in settings.hide or (settings.channels and NAMES not in settings.channels):
         reason = "--hide hides" if NAMES in settings.hide else "--channels leaves out"
         raise InputError(f"--encoder compares names, which {reason}", remedy="leave one of the two out")
-    if "sentence_transformers" not in sys.modules and find_spec("sentence_transformers") is None:
-        remedy = 'pip install "rlea[encoder]"'
-        raise InputError("a sentence encoder needs the package sentence-transformers", remedy=remedy)
+    encoder_package(settings.encoder)
 
 
 def check_search(settings: AlignSettings) -> None:

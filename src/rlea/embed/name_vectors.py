@@ -123,19 +123,23 @@ def _project(pair: GraphPair, dim: int, seed: int) -> NDArray[np.float32]:
     return result
 
 
-def _encode(names: tuple[str, ...], encoder: str, dim: int, seed: int) -> NDArray[np.float32]:
-    """Vectors of a sentence encoder, by a random rotation cut to `dim` dimensions or filled up with zeros."""
-    try:
-        package = importlib.import_module("sentence_transformers")
-    except ImportError as problem:
-        raise InputError(
-            "a sentence encoder needs the package sentence-transformers", remedy='pip install "rlea[encoder]"'
-        ) from problem
+def encoder_package(encoder: str) -> Any:
+    """The package of sentence encoders; refused if it is not there, or if `encoder` is no folder."""
     if not Path(encoder).is_dir():
         raise InputError(
             "is no folder of a sentence encoder", path=encoder, remedy="give the folder that the model was saved to"
         )
-    model = package.SentenceTransformer(encoder, device="cpu")
+    try:
+        return importlib.import_module("sentence_transformers")
+    except ImportError as problem:
+        raise InputError(
+            "a sentence encoder needs the package sentence-transformers", remedy='pip install "rlea[encoder]"'
+        ) from problem
+
+
+def _encode(names: tuple[str, ...], encoder: str, dim: int, seed: int) -> NDArray[np.float32]:
+    """Vectors of a sentence encoder, by a random rotation cut to `dim` dimensions or filled up with zeros."""
+    model = encoder_package(encoder).SentenceTransformer(encoder, device="cpu")
     distinct = sorted(set(names) - {""})
     result = np.zeros((len(names), dim), dtype=np.float32)
     if not distinct:

@@ -27,13 +27,13 @@ def contributions(
     """
     links = numbers(Pairs(matching.source_ids, matching.target_ids))
     found: dict[str, np.ndarray] = {}
-    proposed: dict[str, np.ndarray] = {}
+    proposed: dict[str, list[np.ndarray]] = {}
     for channel in channels:
         pairs = channel.proposals
         inside = np.isin(pairs.source_ids, pool[0]) & np.isin(pairs.target_ids, pool[1])
-        best = numbers(channel.proposals)[channel.best()]
+        best = numbers(pairs)[channel.best()]
         found[channel.name] = found.get(channel.name, np.zeros(len(links), np.bool_)) | np.isin(links, best)
-        proposed[channel.name] = np.union1d(proposed.get(channel.name, []), numbers(pairs)[inside])
+        proposed.setdefault(channel.name, []).append(numbers(pairs)[inside])
     count = np.sum(list(found.values()), axis=0) if found else np.zeros(len(links), np.int64)
     rows = []
     for name in wanted:
@@ -42,7 +42,7 @@ def contributions(
         rows.append(
             {
                 "channel": name,
-                "proposed": len(proposed.get(name, [])),
+                "proposed": len(np.unique(np.concatenate(proposed[name]))) if name in proposed else 0,
                 "found": int(np.count_nonzero(own)),
                 "alone": int(np.count_nonzero(alone)),
             }

@@ -90,9 +90,15 @@ def _tell(channel: Channel) -> dict[str, Any]:
 
 
 def find_by_paris(
-    pair: GraphPair, source_ids: Ids, target_ids: Ids, *, seed: int = 0, progress: Progress = silent
+    pair: GraphPair,
+    source_ids: Ids,
+    target_ids: Ids,
+    *,
+    seed: int = 0,
+    cut: Callable[[Matching], Matching] | None = None,
+    progress: Progress = silent,
 ) -> Found:
-    """PARIS alone, from the seeds or from nothing."""
+    """PARIS alone, from the seeds or from nothing; `cut` leaves links out in the end."""
     from rlea.matchers.paris import take_pairs
     from rlea.paris import run_paris
 
@@ -101,7 +107,8 @@ def find_by_paris(
     matching = take_pairs(found, pair.source, pair.target, seed, kept)
     pairs = Pairs(found.source_ids[kept], found.target_ids[kept])
     candidates = candidates_of(pairs, found.probabilities[kept].astype(np.float32), source_ids, target_ids)
-    return Found(matching, candidates, schema=found.schema, info={"iterations": len(found.iterations)})
+    info = {"iterations": len(found.iterations)}
+    return Found(matching if cut is None else cut(matching), candidates, schema=found.schema, info=info)
 
 
 def candidates_of(pairs: Pairs, scores: Floats, source_ids: Ids, target_ids: Ids, k: int = KEPT) -> Candidates:
