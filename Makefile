@@ -5,14 +5,15 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt
 BENCH ?= all
 
-.PHONY: help demo test test-slow check bench clean
+.PHONY: help demo test test-random test-slow check bench clean
 
 help:
-	@echo "make demo       align two real graphs that come with the package"
-	@echo "make test       all fast tests (under ten minutes)"
-	@echo "make test-slow  the long ones"
-	@echo "make check      formatting, lint and types"
-	@echo "make bench      measure speed and memory (BENCH=name for one)"
+	@echo "make demo         align two real graphs that come with the package"
+	@echo "make test         all fast tests (under ten minutes)"
+	@echo "make test-slow    the long ones"
+	@echo "make test-random  the property tests, with new examples each time"
+	@echo "make check        formatting, lint and types"
+	@echo "make bench        measure speed and memory (BENCH=name for one)"
 
 $(BIN)/python:
 	@echo "== Creating $(VENV)"
@@ -43,6 +44,9 @@ test: $(VENV)/.installed-test
 
 test-slow: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -m slow
+
+test-random: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -m "hypothesis and not slow" --hypothesis-profile random -n auto --maxprocesses 4 --dist loadfile
 
 check: $(VENV)/.installed-test
 	$(BIN)/ruff format --check .

@@ -8,6 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# The same examples each time: a run of the tests says something about the code, not about its luck. `make test-random`
+# looks for new ones.
+settings.register_profile("same", derandomize=True)
+settings.register_profile("random", derandomize=False, print_blob=True)
+settings.load_profile("same")
 
 # As the command line does: threads that spin while they wait make small steps a hundred times slower on busy machines.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")

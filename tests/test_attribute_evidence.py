@@ -13,8 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlea.attributes import AttributeSettings, compare_values, score_attributes
-from rlea.candidates import Candidates
-from rlea.embeddings import Embeddings
 from rlea.graph import GraphPair, KnowledgeGraph, Links
 from rlea.synthetic import SyntheticSettings, generate
 
@@ -35,11 +33,19 @@ def pair_of(source, target, seeds=(), **links):
     return GraphPair("", source, target, train=known, **links)
 
 
-def scores(pair, settings=None, **given):
-    found = score_attributes(pair, settings, **given)
+def scores(pair, settings=None):
+    found = score_attributes(pair, settings)
     names = pair.source.entities, pair.target.entities
     rows = zip(found.source_ids.tolist(), found.target_ids.tolist(), found.scores.tolist(), strict=True)
     return {(names[0][i], names[1][j]): score for i, j, score in rows}
+
+
+def weighed(pair, source, target):
+    """The score of any two entities, proposed or not: what is weighed, put together as the class says."""
+    ids = np.array([pair.source.entity_index[source]]), np.array([pair.target.entity_index[target]])
+    support, conflict = score_attributes(pair).weigh(*ids)
+    larger = max(pair.source.num_entities, pair.target.num_entities)
+    return float(1.0 / (1.0 + np.exp(np.log(larger) + conflict[0] - support[0])))
 
 
 def background(count=200):
@@ -154,18 +160,17 @@ def test_a_rare_shared_code_beats_ten_common_values():
     source += [("s:x", "s:code", "ZZ999999"), *(("s:x", f"s:common{k}", "common 1") for k in range(10))]
     target += [("t:rare", "t:code", "ZZ999999"), *(("t:usual", f"t:common{k}", "common 1") for k in range(10))]
     pair = pair_of(graph(source), graph(target))
-    ids = [pair.source.entity_index["s:x"]], [pair.target.entity_index[name] for name in ("t:rare", "t:usual")]
-    found = scores(pair, AttributeSettings(floor=0.0), candidates=all_pairs(*map(np.array, ids)))
-    assert found["s:x", "t:rare"] > 0.8
-    assert found.get(("s:x", "t:usual"), 0.0) < 0.1
+    assert weighed(pair, "s:x", "t:rare") > 0.8
+    assert weighed(pair, "s:x", "t:usual") < 0.1
 
 
 def test_what_everybody_has_tells_nothing():
     rows = [[(f"{side}{number}", f"{side}:kind", "thing") for number in range(50)] for side in "st"]
     pair = pair_of(graph(rows[0]), graph(rows[1]))
-    assert len(score_attributes(pair)) == 0
-    everyone = np.arange(50), np.arange(50)
-    assert len(score_attributes(pair, candidates=all_pairs(*everyone))) == 0
+    found = score_attributes(pair)
+    assert len(found) == 0
+    everyone = np.divmod(np.arange(50 * 50), 50)
+    assert not np.any(found.weigh(*everyone))
 
 
 def test_more_rare_values_in_common_score_higher():
@@ -195,13 +200,8 @@ def test_numbers_are_as_rare_as_their_neighbourhood():
     source += [("s:alone", "s:size", "70000"), ("s:amid", "s:size", "10150")]
     target += [("t:alone", "t:size", "70035"), ("t:amid", "t:size", "10155")]
     pair = pair_of(graph(source), graph(target))
-    ids = [
-        [side.entity_index[name] for name in (f"{mark}:alone", f"{mark}:amid")]
-        for side, mark in ((pair.source, "s"), (pair.target, "t"))
-    ]
-    found = scores(pair, AttributeSettings(floor=0.0), candidates=all_pairs(*map(np.array, ids)))
-    assert found["s:alone", "t:alone"] > 0.3
-    assert found.get(("s:amid", "t:amid"), 0.0) < 0.2
+    assert weighed(pair, "s:alone", "t:alone") > 0.3
+    assert weighed(pair, "s:amid", "t:amid") < 0.2
 
 
 def test_a_contradiction_counts_a_little_and_silence_does_not():
@@ -276,31 +276,14 @@ def test_two_common_values_are_rare_together():
     assert ("s:x", "t:x") in scores(pair)
 
 
-def all_pairs(source_ids, target_ids):
-    """Every pair of two pools as candidates."""
-    rows, columns = np.meshgrid(np.arange(len(source_ids)), np.arange(len(target_ids)), indexing="ij")
-    size = int(max(source_ids.max(), target_ids.max())) + 1
-    vectors = Embeddings(np.ones((size, 1), np.float32), np.ones((size, 1), np.float32))
-    none = np.zeros(rows.shape, np.float32)
-    return Candidates(
-        source_ids.astype(np.int32),
-        target_ids.astype(np.int32),
-        columns.astype(np.int32),
-        none,
-        rows.T.astype(np.int32).copy(),
-        none.T.copy(),
-        vectors,
-    )
-
-
-def test_given_candidates_are_scored_as_well():
+def test_any_pair_is_weighed_as_the_proposed_ones_are():
     source, target = background()
     pair = pair_of(graph(source), graph(target))
-    alone = score_attributes(pair)
-    together = score_attributes(pair, candidates=all_pairs(np.arange(40), np.arange(30)))
-    assert together.num_compared > alone.num_compared
-    more, fewer = scores(pair, candidates=all_pairs(np.arange(40), np.arange(30))), scores(pair)
-    assert fewer.items() <= more.items()
+    found = score_attributes(pair)
+    support, conflict = found.weigh(found.source_ids, found.target_ids)
+    assert support.tolist() == found.support.tolist()
+    assert conflict.tolist() == found.conflict.tolist()
+    assert weighed(pair, "s3", "t3") == pytest.approx(scores(pair)["s3", "t3"], rel=1e-4)
 
 
 # ---- correspondences ------------------------------------------------------------------------------------------------
@@ -415,16 +398,6 @@ def test_without_values_there_is_a_note_and_no_pair(source, target):
     assert found.scores.dtype == np.float32
     assert "target" in found.notes[0]
     assert ("source" in found.notes[0]) == (not source)
-
-
-def test_without_labels_names_stay_silent():
-    label = "http://www.w3.org/2000/01/rdf-schema#label"
-    rows = [[(f"{side}{number}", label, f"Thing {number * 31}") for number in range(40)] for side in "st"]
-    pair = pair_of(graph(rows[0]), graph(rows[1]))
-    assert len(score_attributes(pair)) >= 40
-    found = score_attributes(pair, AttributeSettings(use_labels=False))
-    assert len(found) == 0
-    assert found.notes
 
 
 def test_the_record_and_the_progress_say_what_was_done():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numba
 import numpy as np
@@ -17,9 +17,6 @@ from rlea.attributes.index import Codes, share_jointly, share_keys, share_number
 from rlea.attributes.values import Told, tell
 from rlea.graph import GraphPair, Ids, KnowledgeGraph, Links
 from rlea.progress import Progress, silent
-
-if TYPE_CHECKING:
-    from rlea.candidates import Candidates
 
 Floats = NDArray[np.float32]
 
@@ -44,7 +41,6 @@ class AttributeSettings:
     contradicting_strength: float = 0.5  # of a correspondence, for its values to contradict each other
     contradicting_functionality: float = 0.95  # entities over literals, of both its attributes, likewise
     floor: float = 1e-4  # least score of the pairs returned
-    use_labels: bool = True  # False leaves out the attributes that name things, for runs that must not see names
     max_attributes: int = 2000  # of a graph, the most frequent: tables of all pairs of them are held
 
     def __post_init__(self) -> None:
@@ -102,12 +98,11 @@ def score_attributes(
     pair: GraphPair,
     settings: AttributeSettings | None = None,
     *,
-    candidates: Candidates | None = None,
     progress: Progress = silent,
 ) -> AttributeEvidence:
     """Score the pairs of entities whose literals have something telling in common.
 
-    Which pairs are looked at follows from rare values; those of `candidates` are looked at as well. Seeds
+    Which pairs are looked at follows from rare values; `AttributeEvidence.weigh` looks at any others. Seeds
     (`pair.train`) teach which attributes correspond, and pairs of seeds are scored like any other. Links for validation
     and testing are not read. The same input gives the same bytes, whatever the order of the entities.
     """
@@ -115,7 +110,7 @@ def score_attributes(
     num_entities = pair.source.num_entities, pair.target.num_entities
     steps = settings.rounds + 2
     progress("attributes", 0, steps, "reading values")
-    told = tell(pair.source, pair.target, use_labels=settings.use_labels, max_attributes=settings.max_attributes)
+    told = tell(pair.source, pair.target, max_attributes=settings.max_attributes)
     silent_sides = [
         name for name, side in (("source", told.source), ("target", told.target)) if len(side.attribute) == 0
     ]
@@ -137,10 +132,6 @@ def score_attributes(
         near = share_numbers(told, partners, table.factor, width, settings.max_neighbours)
         joint = share_jointly(told, partners, table.factor, width, settings.max_joint_pairs)
         looked_at = np.unique(np.concatenate([shared, near, joint]))
-    if candidates is not None:
-        rows, columns = candidates.pairs.rows, candidates.pairs.columns
-        given = _codes(candidates.source_ids[rows], candidates.target_ids[columns], width)
-        looked_at = np.union1d(looked_at, given)
     progress("attributes", steps - 1, steps, f"{len(looked_at):,} pairs")
     support, conflict = _weigh(told, table, looked_at, num_entities, settings)
     scores = _scores(support, conflict, num_entities)

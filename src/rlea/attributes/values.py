@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rlea.attributes.texts import Texts, write_texts
 from rlea.attributes.units import NO_UNIT, measure
 from rlea.graph import Ids, KnowledgeGraph
-from rlea.names import LABELS, SECOND_LABELS, local_name
+from rlea.names import local_name
 from rlea.paris.facts import RDF_TYPE
 from rlea.paris.literals import YEAR, literal_keys
 from rlea.transliterate import transliterate
@@ -84,16 +84,14 @@ class Told:
     keys: pl.DataFrame  # side (0, 1), entity, attribute (null for words and cells), key: what candidates may share
 
 
-def tell(
-    source: KnowledgeGraph, target: KnowledgeGraph, *, use_labels: bool = True, max_attributes: int = 2000
-) -> Told:
+def tell(source: KnowledgeGraph, target: KnowledgeGraph, *, max_attributes: int = 2000) -> Told:
     """The literals of both graphs, read and numbered alike."""
     import polars as pl
 
     names: list[tuple[str, ...]] = []
     parts = []
     for number, graph in enumerate((source, target)):
-        rows, kept = _rows(graph, use_labels, max_attributes)
+        rows, kept = _rows(graph, max_attributes)
         names.append(kept)
         parts.append(rows.select(pl.lit(number, dtype=pl.Int8).alias("side"), pl.all()))
     frame = _numbered(_join_coordinates(_read(pl.concat(parts)), names))
@@ -116,13 +114,12 @@ def tell(
     )
 
 
-def _rows(graph: KnowledgeGraph, use_labels: bool, max_attributes: int) -> tuple[pl.DataFrame, tuple[str, ...]]:
+def _rows(graph: KnowledgeGraph, max_attributes: int) -> tuple[pl.DataFrame, tuple[str, ...]]:
     """Entity, attribute, value, datatype and language of the literals that may speak, and the attributes they have."""
     import polars as pl
 
     literals = graph.literals
-    left_out = {RDF_TYPE} if use_labels else {RDF_TYPE, *LABELS, *SECOND_LABELS}
-    allowed = np.array([name not in left_out for name in graph.attributes], dtype=np.bool_)
+    allowed = np.array([name != RDF_TYPE for name in graph.attributes], dtype=np.bool_)
     counts = np.bincount(literals.attribute_ids, minlength=len(allowed)) * allowed
     order = np.argsort(-counts, kind="stable")[:max_attributes]
     kept = np.sort(order[counts[order] > 0])
