@@ -11,9 +11,9 @@ import pytest
 from hypothesis import settings
 
 # The same examples each time: a run of the tests says something about the code, not about its luck. `make test-random`
-# looks for new ones.
-settings.register_profile("same", derandomize=True)
-settings.register_profile("random", derandomize=False, print_blob=True)
+# looks for new ones. No deadlines: the first example may have to wait for a compiler.
+settings.register_profile("same", derandomize=True, deadline=None)
+settings.register_profile("random", derandomize=False, deadline=None, print_blob=True)
 settings.load_profile("same")
 
 # As the command line does: threads that spin while they wait make small steps a hundred times slower on busy machines.

@@ -9,18 +9,22 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 import rlea
 from rlea import cli, pipeline
-from rlea import explain as module
 from rlea.agent.passes import Decisions, PassSettings, Scene, play_fixed, play_learned
 from rlea.agent.sight import COLUMNS, Pairs, look
 from rlea.agent.trace import Trace
 from rlea.errors import InputError
 from rlea.explain import Run, explain, find_entity
-from rlea.graph import KnowledgeGraph
+from rlea.explain.folder import FLAGS
+from rlea.explain.values import values_of
+from rlea.graph import LITERAL_COLUMNS, GraphPair, KnowledgeGraph
+from rlea.names import local_name
 from rlea.pipeline import DECISIONS as FILE
+from rlea.synthetic import SyntheticSettings, write_synthetic
 
 PAGE = Path(__file__).parent.parent / "docs" / "explain.md"
 CITIES = [("Paris", "France", "Parigi", "Francia"), ("Rome", "Italy", "Roma", "Italia"),
@@ -93,6 +97,101 @@ def keep_trace(run, order, worth=None):
     pairs = Pairs(*(np.array([row[k] for row in rows], np.int32) for k in (0, 1)))
     values = np.array([row[2] for row in rows], np.float32)
     Trace.of(Decisions(source, target, sure, sure, pairs, values)).save(run / FILE)
+
+
+# ---- what channels say -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    """A run by all evidence on a synthetic pair with names and values."""
+    folder = tmp_path_factory.mktemp("told")
+    write_synthetic(folder / "pair", SyntheticSettings(300, seeds=0.5, values_per_entity=2.0, seed=5))
+    with pytest.MonkeyPatch.context() as patch:
+        run_align(patch, folder / "pair", "--output", folder / "all", "-q")
+        run_align(patch, folder / "pair", "--hide", "names,attributes", "--output", folder / "blind", "-q")
+    return folder
+
+
+def first_link(run):
+    return (run / "links.tsv").read_text().splitlines()[1].split("\t")
+
+
+def test_all_evidence_tells_what_each_channel_says(told):
+    source, target, _ = first_link(told / "all")
+    answer = explain(told / "all", source)
+    assert answer.target.identifier == target
+    said = {(row.channel, row.what): row.value for row in answer.case.says}
+    assert {channel for channel, _ in said} == {"names", "words", "attributes", "paris"}
+    assert 0 < said["names", "how alike the names are"] <= 1 + 1e-6
+    assert said["paris", "probability"] > 0.5
+    assert said["attributes", "log-odds for it"] > 0
+    # A rival is weighed by the same channels, and no better of it is said by all of them.
+    assert answer.rivals
+    for rival in answer.rivals:
+        other = {(row.channel, row.what): row.value for row in rival.case.says}
+        assert other.keys() == said.keys()
+        assert any(other[key] < said[key] for key in said)
+
+
+def test_values_stand_side_by_side(told):
+    run = Run.open(told / "all")
+    source, target, _ = first_link(told / "all")
+    answer = run.explain(source, target)
+    own, there = (
+        {
+            (local_name(graph.attributes[graph.literals.attribute_ids[row]]), graph.literals.values[row])
+            for row in np.flatnonzero(graph.literals.entity_ids == graph.entity_index[name])
+        }
+        for graph, name in ((run.pair.source, source), (run.pair.target, target))
+    )
+    assert answer.values
+    assert {(row.source_attribute, row.source_value) for row in answer.values} <= own
+    assert {(row.target_attribute, row.target_value) for row in answer.values} <= there
+    shares = [row.agreement * row.strength for row in answer.values]
+    assert shares == sorted(shares, reverse=True)
+    assert answer.values[0].agreement > 0.5
+
+
+def test_what_was_hidden_is_not_told(told):
+    source, *_ = first_link(told / "blind")
+    answer = explain(told / "blind", source)
+    assert {row.channel for row in answer.case.says} <= {"paris"}
+    assert answer.values == ()
+
+
+def test_the_terminal_tells_what_channels_say(told, run_cli):
+    source, *_ = first_link(told / "all")
+    done = run_cli("explain", told / "all", source)
+    assert done.code == 0
+    assert "What the channels say" in done.out
+    assert "how alike the names are" in done.out
+    assert "Values of attributes that correspond" in done.out
+
+
+def test_values_of_many_literals_are_bounded(told, monkeypatch):
+    run = Run.open(told / "all")
+    source, target, _ = first_link(told / "all")
+    monkeypatch.setattr("rlea.explain.values.MOST_COMPARED", 1)
+    assert len(run.explain(source, target).values) == 1
+
+
+def test_numbers_in_other_units_agree_by_their_factor():
+    a, b = "http://a/", "http://b/"
+    rows = [[(a + "e", a + "metres", "160900.5"), (a + "e", a + "free", "x")], [(b + "f", b + "miles", "100.0")]]
+    graphs = [
+        KnowledgeGraph.build(
+            pl.DataFrame(schema=dict.fromkeys(["head", "relation", "tail"], pl.String)),
+            pl.DataFrame([(*row, "", "") for row in side], schema=list(LITERAL_COLUMNS), orient="row"),
+        )
+        for side in rows
+    ]
+    row = {"source": a + "metres", "target": b + "miles", "strength": 0.5, "factor": 1 / 1609}
+    record = {"embedding_info": {"heard": [{"channel": "attributes", "correspondences": [row]}]}}
+    found = values_of(GraphPair("", *graphs), record, 0, 0)
+    assert [(one.source_value, one.target_value, one.strength) for one in found] == [("160900.5", "100.0", 0.5)]
+    assert found[0].agreement > 0.98
+    assert values_of(GraphPair("", *graphs), {}, 0, 0) == ()
 
 
 # ---- by hand --------------------------------------------------------------------------------------------------------
@@ -210,7 +309,8 @@ def test_decisions_of_another_run_are_not_believed(own, how):
         replace(trace, confidences=trace.confidences[::-1] / 2).save(own / FILE)
     else:
         far = np.array([10**6], np.int32)
-        replace(trace, pair_source_ids=far, pair_target_ids=far, worth=np.ones(1, np.float32)).save(own / FILE)
+        one = {"worth": np.ones(1, np.float32), "says": np.zeros((1, 0), np.float32)}
+        replace(trace, pair_source_ids=far, pair_target_ids=far, **one).save(own / FILE)
     answer = explain(own, "Paris")
     assert answer.num_steps is None
     assert "of other links" in answer.notes[0]
@@ -342,7 +442,7 @@ def test_of_a_hub_as_many_edges_count_as_the_agent_looks_at():
 def test_relations_keep_their_names_where_only_the_most_frequent_count(monkeypatch):
     """Of r0, r1 and r2 with 10, 11 and 11 edges, and a cap of two, the last two are left."""
     monkeypatch.setattr("rlea.agent.memory.MAX_RELATIONS", 2)
-    monkeypatch.setattr(module, "MAX_RELATIONS", 2)
+    monkeypatch.setattr("rlea.explain.run.MAX_RELATIONS", 2)
     run = star_run(32)
     case = run.weigh(run.pair.source.entity_index["shub"], run.pair.target.entity_index["thub"])
     assert len(case.supports) > 10
@@ -354,14 +454,26 @@ def test_relations_keep_their_names_where_only_the_most_frequent_count(monkeypat
 # ---- names ----------------------------------------------------------------------------------------------------------
 
 
+def test_a_target_alone_is_asked_for_its_link(europe):
+    assert explain(europe, "Roma") == explain(europe, "Rome", "Roma")
+    assert explain(europe, "http://t.example/Italia").outcome == "seed"
+
+
+def test_a_target_without_a_link_wants_a_source(own, run_cli):
+    rows = (own / "links.tsv").read_text().splitlines(keepends=True)
+    (own / "links.tsv").write_text("".join(row for row in rows if "Roma" not in row))
+    done = run_cli("explain", own, "Roma")
+    assert (done.code, done.out) == (2, "")
+    assert "no link was found for 'Roma' of the target graph; ask about a pair" in done.err
+    assert explain(own, "Rome", "Roma").outcome == "not matched"
+
+
 @pytest.mark.parametrize("text", ["Rome", "http://s.example/Rome", "<http://s.example/Rome>"])
 def test_entities_by_name_and_identifier(europe, text):
     assert explain(europe, text).source.identifier == "http://s.example/Rome"
 
 
 def test_names_with_underscores_and_labels():
-    import polars as pl
-
     triples = pl.DataFrame({"head": ["http://x/resource/New_York%21"], "relation": ["r"], "tail": ["http://x/Q1"]})
     graph = KnowledgeGraph.build(triples, names={"http://x/Q1": "Hudson"})
     for text in ("New York!", "New_York%21", "New_York!"):
@@ -376,7 +488,8 @@ def test_names_with_underscores_and_labels():
         (["Pariss"], "the source graph has no entity 'Pariss'; did you mean Paris."),
         (["atlantis"], "did you mean Atlantis."),
         (["Paris", "Romma"], "the target graph has no entity 'Romma'; did you mean Roma."),
-        (["Roma"], "it stands in the target graph"),
+        (["Rome", "Paris"], "the target graph has no entity 'Paris'; it stands in the source graph"),
+        (["Roma", "Rome"], "the source graph has no entity 'Roma'; it stands in the target graph"),
         (["Paris", "Rome"], "it stands in the source graph"),
         (["xyzzy"], "such as http://s.example/Atlantis."),
         ([""], "the source graph has no entity ''"),
@@ -399,7 +512,7 @@ def test_an_ambiguous_name_is_no_answer(europe, run_cli):
 
 
 def test_in_large_graphs_close_names_are_looked_for_under_the_same_letter(europe, monkeypatch):
-    monkeypatch.setattr(module, "MOST_COMPARED", 2)
+    monkeypatch.setattr("rlea.explain.entities.MOST_COMPARED", 2)
     with pytest.raises(InputError, match="did you mean Paris"):
         explain(europe, "pariss")
 
@@ -447,7 +560,8 @@ def test_the_terminal_tells_the_same(own, run_cli):
 
 
 def test_long_tables_are_cut(run_cli, monkeypatch):
-    from rlea.screen import explanation_view, out
+    from rlea.explain.view import explanation_view
+    from rlea.screen import out
 
     with out.capture() as caught:
         out.print(explanation_view(star_run(40).explain("shub", "thub"), rows=3))
@@ -489,7 +603,7 @@ def test_the_options_without_a_value_are_those_of_align():
 
     align = typer.main.get_command(cli.app).commands["align"]
     flags = {option for parameter in align.params if getattr(parameter, "is_flag", False) for option in parameter.opts}
-    assert flags - {"--help"} == set(module.FLAGS)
+    assert flags - {"--help"} == set(FLAGS)
     files = {"seeds", "valid", "gold", "fold", "output"}
     assert files <= {parameter.name for parameter in align.params}
 

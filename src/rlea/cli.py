@@ -15,7 +15,6 @@ from rlea.screen import (
     channel_table,
     describe,
     err,
-    explanation_view,
     fact_table,
     link_table,
     markdown_view,
@@ -573,7 +572,10 @@ def synthesize(
 @app.command("explain", rich_help_panel=ALIGN)
 def explain_run(
     run: Annotated[Path, typer.Argument(help="A folder that `rlea align --output` wrote.")],
-    source: Annotated[str, typer.Argument(help="An entity of the first graph: its identifier, or a name of its own.")],
+    source: Annotated[
+        str,
+        typer.Argument(help="An entity: its identifier, or a name of its own. With TARGET, one of the first graph."),
+    ],
     target: Annotated[str | None, typer.Argument(help="One of the second graph, matched with it or not.")] = None,
     json_: Json = False,
 ) -> None:
@@ -584,6 +586,7 @@ def explain_run(
     from dataclasses import asdict
 
     from rlea.explain import explain
+    from rlea.explain.view import explanation_view
 
     answer = explain(run, source, target)
     if json_:

@@ -21,7 +21,7 @@ from rlea.fusion import CHANNELS, EVIDENCE
 from rlea.graph import GraphPair, Ids, choose_pool
 from rlea.matchers import MATCHERS
 from rlea.probe import StringProbe, probe_strings
-from rlea.progress import Progress, silent
+from rlea.progress import Progress, counted, silent
 from rlea.readers import read_graph, read_pair
 from rlea.schema import Schema
 from rlea.settings import AlignSettings, check_seeds, check_settings, choose_search, evidence_uses, settle
@@ -430,7 +430,7 @@ def decide(
         else:
             matching = match(task)
         matching = cut_links(matching, settings, min(task.candidates.num_rows, task.candidates.num_columns))
-    progress("match", 1, 1, f"{len(matching):,} links")
+    progress("match", 1, 1, counted(len(matching), "link"))
     return matching, trace
 
 

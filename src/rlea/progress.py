@@ -1,4 +1,4 @@
-"""How long work reports itself: a callback that is passed down and that only the command line turns into bars."""
+"""How work reports itself: a callback that is passed down and that only the command line turns into bars; counts."""
 
 from __future__ import annotations
 
@@ -13,3 +13,13 @@ class Progress(Protocol):
 
 def silent(stage: str, done: float, total: float, note: str = "") -> None:
     """The default: say nothing."""
+
+
+def counted(number: int, noun: str) -> str:
+    """How many there are, in words: `1 seed`, `1,200 seeds`.
+
+    >>> counted(1, "seed"), counted(1200, "seed"), counted(0, "entity")
+    ('1 seed', '1,200 seeds', '0 entities')
+    """
+    many = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else many}"

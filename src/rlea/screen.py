@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.console import Console, Group
+from rich.console import Console
 from rich.markdown import Markdown
 from rich.markup import escape
 from rich.progress import (
@@ -24,9 +24,9 @@ from rich.progress import (
 )
 from rich.table import Table
 
+from rlea.progress import counted
+
 if TYPE_CHECKING:
-    from rlea.explain import Case, Contradiction, Explanation, Relation
-    from rlea.explain import Link as ExplainedLink
     from rlea.graph import GraphPair
     from rlea.pipeline import Result
     from rlea.progress import Progress as Report
@@ -109,9 +109,10 @@ def describe(pair: GraphPair) -> str:
     """A pair in one line."""
     fold = f", fold {pair.fold}" if pair.fold else ""
     sides = " / ".join(
-        f"{graph.num_entities:,} entities, {graph.num_triples:,} triples" for graph in (pair.source, pair.target)
+        f"{counted(graph.num_entities, 'entity')}, {counted(graph.num_triples, 'triple')}"
+        for graph in (pair.source, pair.target)
     )
-    return f"{pair.name}{fold}: {sides}; {len(pair.train):,} seeds"
+    return f"{pair.name}{fold}: {sides}; {counted(len(pair.train), 'seed')}"
 
 
 def show_notes(pair: GraphPair, quiet: bool) -> None:
@@ -274,124 +275,3 @@ def link_table(result: Result, count: int = 6) -> Table | str:
             f"{matching.confidences[place]:.3f}",
         )
     return table
-
-
-def explanation_view(answer: Explanation, rows: int = 8) -> Group:
-    """Why a link is as it is, in a few sentences and tables; `rows` bounds each table."""
-    parts: list[Any] = [*_verdict(answer), *(f"[yellow]Note:[/yellow] {escape(note)}" for note in answer.notes)]
-    if answer.case is not None:
-        parts += _case_parts(answer.case, rows, "the vectors" if answer.embedding else "names, words or attributes")
-    if answer.rivals:
-        parts.append(_rival_table(answer))
-    return Group(*parts)
-
-
-def _verdict(answer: Explanation) -> list[str]:
-    """What became of the pair, or of the source."""
-    source, target, link = answer.source, answer.target, answer.link
-    ends = escape(source.name) if target is None else f"{escape(source.name)} - {escape(target.name)}"
-    shown = escape(source.identifier) if target is None else escape(f"{source.identifier} - {target.identifier}")
-    by = f"by {answer.matcher}" + (f" on {answer.embedding}" if answer.embedding else "")
-    lines = []
-    if answer.outcome == "seed":
-        lines.append("A seed: it was given, not decided.")
-    elif answer.outcome == "matched":
-        assert link is not None
-        lines.append(f"Matched {escape(by)}: {_decision(link, answer)}.")
-    elif answer.outcome == "not matched":
-        lines.append(f"Not matched {escape(by)}.")
-        for name, other in ((source.name, link), ("" if target is None else target.name, answer.taken)):
-            if other is not None:
-                partner = other.target if other is link else other.source
-                lines.append(f"{escape(name)} is matched with {escape(partner.name)}: {_decision(other, answer)}.")
-    else:
-        lines.append(f"No link was found for it {escape(by)}.")
-    if answer.left_out is not None:
-        lost = answer.left_out
-        lines.append(
-            f"It was matched with {escape(lost.target.name)} ({_decision(lost, answer)}), "
-            "which is not among the links that were kept."
-        )
-    if not answer.in_pool and answer.outcome != "seed":
-        lines.append(f"It was not to be matched: not among the entities of the pool ({escape(answer.pool)}).")
-    return [f"[bold]{ends}[/bold]", f"[dim]{shown}[/dim]", *lines]
-
-
-def _decision(link: ExplainedLink, answer: Explanation) -> str:
-    """When a link was decided and how surely."""
-    if link.is_seed:
-        return "a seed"
-    step = "" if link.step is None else f"step {link.step:,} of {answer.num_steps:,}, "
-    return f"{step}confidence {link.confidence:.2f}"
-
-
-def _case_parts(case: Case, rows: int, beside: str) -> list[Any]:
-    """What speaks for a pair, and what against it; `beside` is where more may come from."""
-    parts: list[Any] = []
-    if case.supports:
-        table = Table(title=f"Neighbours that speak for it (evidence {case.evidence:.3f})", title_justify="left")
-        table.add_column("neighbours")
-        table.add_column("through", overflow="fold")
-        for name in ("correspond", "identify", "trust", "evidence"):
-            table.add_column(name, justify="right")
-        shown = [row for row in case.supports[:rows] if row.evidence >= 0.0005 or row is case.supports[0]]
-        for row in shown:
-            table.add_row(
-                escape(f"{row.source.name}\n{row.target.name}") + (" [dim](seed)[/dim]" if row.is_seed else ""),
-                escape(f"{_arrow(row.source_relation)}\n{_arrow(row.target_relation)}"),
-                *(f"{value:.2f}" for value in (row.correspondence, row.identifying, row.trust)),
-                f"{row.evidence:.3f}",
-            )
-        table.caption = _more(len(case.supports) - len(shown))
-        parts.append(table)
-    else:
-        parts.append(f"No matched neighbour speaks for it: what there is comes from {beside}.")
-    against = [("source", row) for row in case.source_contradictions if _is_against(row)]
-    against += [("target", row) for row in case.target_contradictions if _is_against(row)]
-    against.sort(key=lambda found: -found[1].missing)
-    if against:
-        title = f"Neighbours matched elsewhere (missing {case.source_missing:.2f} / {case.target_missing:.2f})"
-        table = Table("side", "neighbour", "through", "matched with", title=title, title_justify="left")
-        table.add_column("weight", justify="right")
-        for side, contradiction in against[:rows]:
-            seed = " [dim](seed)[/dim]" if contradiction.is_seed else ""
-            table.add_row(
-                side,
-                escape(contradiction.neighbour.name),
-                escape(_arrow(contradiction.relation)),
-                escape(contradiction.counterpart.name) + seed,
-                f"{contradiction.missing:.2f}",
-            )
-        table.caption = _more(len(against) - rows)
-        parts.append(table)
-    return parts
-
-
-def _is_against(row: Contradiction) -> bool:
-    """Whether a contradiction is worth a row: no edge at all leads there, and one would be expected."""
-    return not row.seen and row.missing >= 0.005
-
-
-def _rival_table(answer: Explanation) -> Table:
-    """Other targets of the same source."""
-    title = "Its best candidates" if answer.outcome == "no link" else "Rivals"
-    table = Table("target", title=title, title_justify="left")
-    has_worth = any(rival.case.worth is not None for rival in answer.rivals)
-    for name in ("worth", "evidence", "missing") if has_worth else ("evidence", "missing"):
-        table.add_column(name, justify="right")
-    table.add_column("what became of it")
-    for rival in answer.rivals:
-        case = rival.case
-        worth = ["-" if case.worth is None else f"{case.worth:.2f}"] if has_worth else []
-        missing = f"{case.source_missing + case.target_missing:.2f}"
-        table.add_row(escape(rival.target.name), *worth, f"{case.evidence:.3f}", missing, escape(rival.why))
-    return table
-
-
-def _arrow(relation: Relation) -> str:
-    """A relation with its direction, as seen from the entity in question."""
-    return f"{relation.name} →" if relation.is_outward else f"← {relation.name}"
-
-
-def _more(count: int) -> str | None:
-    return f"and {count:,} more (--json has them all)" if count > 0 else None

@@ -11,7 +11,7 @@ from rlea.agent.sight import Pairs
 from rlea.agent.trace import RIVALS, Trace
 from rlea.errors import InputError
 
-ARRAYS = ("source_ids", "target_ids", "keys", "confidences", "pair_source_ids", "pair_target_ids", "worth")
+ARRAYS = ("source_ids", "target_ids", "keys", "confidences", "pair_source_ids", "pair_target_ids", "worth", "says")
 
 
 def decisions_of(pairs, worth, links=()):
@@ -24,7 +24,27 @@ def decisions_of(pairs, worth, links=()):
 def trace():
     pairs = Pairs.of(np.array([3, 3, 5, 5, 9]), np.array([0, 1, 0, 1, 1]))
     worth = np.array([1, 2, 4, 3, 0], np.float32)
-    return Trace.of(decisions_of(pairs, worth, [(5, 0), (3, 1)]))
+    return Trace.of(decisions_of(pairs, worth, [(5, 0), (3, 1)]), say)
+
+
+def say(pairs):
+    """A row that tells which pair it is of."""
+    return np.column_stack([pairs.source_ids, 10 * pairs.target_ids])
+
+
+def test_what_is_said_of_a_pair_is_kept_with_it(trace):
+    assert trace.said(3, 1).tolist() == [3.0, 10.0]
+    assert trace.said(9, 1).tolist() == [9.0, 10.0]
+    assert trace.said(9, 0) is None
+    assert trace.said(4, 0) is None
+
+
+def test_a_link_is_kept_that_is_not_among_the_best():
+    pairs = Pairs.of(np.zeros(8), np.arange(8))
+    worth = np.arange(8, 0, -1).astype(np.float32)
+    trace = Trace.of(decisions_of(pairs, worth, [(0, 7)]), say)
+    assert trace.pairs(0)[0].tolist() == [*range(RIVALS), 7]
+    assert trace.said(0, 7).tolist() == [0.0, 70.0]
 
 
 def test_steps_count_from_one_and_pairs_stand_best_first(trace):
@@ -95,6 +115,8 @@ def broken(trace, name, change):
 @pytest.mark.parametrize(
     ("name", "change", "words"),
     [
+        ("says", lambda array: array[1:], "do not fit together"),
+        ("says", lambda array: array[:, 0].copy(), "do not fit together"),
         ("worth", lambda array: array[1:], "do not fit together"),
         ("target_ids", lambda array: np.append(array, array), "do not fit together"),
         ("source_ids", lambda array: array[None], "do not fit together"),
@@ -105,12 +127,12 @@ def broken(trace, name, change):
 )
 def test_files_that_are_no_trace_are_refused(trace, tmp_path, name, change, words):
     path = tmp_path / "decisions.safetensors"
-    save_file(broken(trace, name, change), path, metadata={"rlea": '{"format": "rlea decisions 1"}'})
+    save_file(broken(trace, name, change), path, metadata={"rlea": '{"format": "rlea decisions 2"}'})
     with pytest.raises(InputError, match=words):
         Trace.load(path)
 
 
-@pytest.mark.parametrize("about", [None, {"rlea": "[]"}, {"rlea": '{"format": "rlea decisions 0"}'}])
+@pytest.mark.parametrize("about", [None, {"rlea": "[]"}, {"rlea": '{"format": "rlea decisions 1"}'}])
 def test_other_safetensors_are_refused(trace, tmp_path, about):
     path = tmp_path / "decisions.safetensors"
     save_file({key: getattr(trace, key) for key in ARRAYS}, path, metadata=about)

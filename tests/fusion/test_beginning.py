@@ -90,5 +90,5 @@ def test_without_channels_there_is_nothing():
     assert len(found.links) == 0
     assert "there are no seeds" in found.tell()
     assert begin(Links.of([0], [0]), []).tell() == (
-        "it began with 1 seeds, which are few, and no pairs that channels agree on"
+        "it began with 1 seed, which is little, and no pairs that channels agree on"
     )

@@ -124,7 +124,8 @@ def test_standing_is_kept_and_refused_where_it_is_broken(planted, tmp_path):
     path.write_bytes(b"nothing of the kind")
     with pytest.raises(InputError, match=r"standing\.safetensors: cannot be read"):
         Standing.load(path)
-    Trace(*(np.zeros(0, kind) for kind in ["i4", "i4", "f4", "f4", "i4", "i4", "f4"])).save(path)
+    empty = [np.zeros(0, kind) for kind in ["i4", "i4", "f4", "f4", "i4", "i4", "f4"]]
+    Trace(*empty, np.zeros((0, 0), np.float32)).save(path)
     with pytest.raises(InputError, match="does not hold the standing"):
         Standing.load(path)
 
@@ -232,7 +233,7 @@ def test_the_agent_tells_its_steps(planted):
     matching = Matching.of([1], [2], [0.8])
     ids, back = np.array([4, 1], np.int32), np.array([4, 2], np.int32)
     sure, none = np.array([0.4, 0.8], np.float32), np.zeros(0, np.int32)
-    trace = Trace(ids, back, sure, sure, none, none, np.zeros(0, np.float32))
+    trace = Trace(ids, back, sure, sure, none, none, np.zeros(0, np.float32), np.zeros((0, 0), np.float32))
     drawing = Drawing(pair, matching, judge_links(matching, pair.test)[1], standing, trace)
     assert drawing.wrong_links()[0].lines[-1] == "Decided in step 2 of 2."
     missed = {one.source: one for one in drawing.missed_links(follow_links(matching, pair.test, standing))}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,8 +17,9 @@ from rlea.graph import Ids
 
 if TYPE_CHECKING:
     from rlea.agent.passes import Decisions
+    from rlea.agent.sight import Pairs
 
-FORMAT = "rlea decisions 1"
+FORMAT = "rlea decisions 2"
 RIVALS = 5  # best pairs of every source that are kept
 
 Floats = NDArray[np.float32]
@@ -27,7 +29,7 @@ Floats = NDArray[np.float32]
 class Trace:
     """Links in the order in which they were decided, and the best pairs of every source by worth.
 
-    The pairs stand by source, the best first. The link of a source is usually one of its pairs.
+    The pairs stand by source, the best first. The link of a source is one of its pairs, if it was weighed at all.
     """
 
     source_ids: Ids  # (num_links,)
@@ -37,13 +39,17 @@ class Trace:
     pair_source_ids: Ids  # (num_pairs,) ascending
     pair_target_ids: Ids  # (num_pairs,)
     worth: Floats  # (num_pairs,) before the first decision; after the last where nothing is learned
+    says: Floats  # (num_pairs, num_columns) what whoever is heard says of a pair; no columns where nobody is
 
     def __len__(self) -> int:
         return len(self.source_ids)
 
     @staticmethod
-    def of(decisions: Decisions) -> Trace:
-        """What is to be kept of a pass."""
+    def of(decisions: Decisions, tell: Callable[[Pairs], Floats] | None = None) -> Trace:
+        """What is to be kept of a pass; `tell` gives a row of what is said of every pair."""
+        from rlea.agent.passes import numbers
+        from rlea.agent.sight import Pairs
+
         source, target, worth = decisions.pairs.source_ids, decisions.pairs.target_ids, decisions.worth
         if worth is None:
             kept, worth = np.zeros(0, np.int64), np.zeros(0, np.float32)
@@ -51,15 +57,19 @@ class Trace:
             # Pairs are sorted by source and target and the sort is stable, so equals stand in the order of targets.
             order = np.lexsort((-worth, source))
             starts = np.searchsorted(source, source[order])
-            kept = order[np.arange(len(order)) - starts < RIVALS]
+            is_kept = np.arange(len(order)) - starts < RIVALS
+            links = np.isin(numbers(decisions.pairs), numbers(Pairs(decisions.source_ids, decisions.target_ids)))
+            kept = order[is_kept | links[order]]
+        pairs = Pairs(np.asarray(source[kept], np.int32), np.asarray(target[kept], np.int32))
         return Trace(
             np.asarray(decisions.source_ids, np.int32),
             np.asarray(decisions.target_ids, np.int32),
             np.asarray(decisions.keys, np.float32),
             np.asarray(decisions.confidences, np.float32),
-            np.asarray(source[kept], np.int32),
-            np.asarray(target[kept], np.int32),
+            pairs.source_ids,
+            pairs.target_ids,
             np.asarray(worth[kept], np.float32),
+            np.zeros((len(kept), 0), np.float32) if tell is None else np.asarray(tell(pairs), np.float32),
         )
 
     @cached_property
@@ -74,6 +84,12 @@ class Trace:
         """The targets of a source's best pairs and their worth, the best first."""
         low, high = np.searchsorted(self.pair_source_ids, [source, source + 1])
         return self.pair_target_ids[low:high], self.worth[low:high]
+
+    def said(self, source: int, target: int) -> Floats | None:
+        """What is said of a pair, (num_columns,); None where the pair is not among the best of its source."""
+        low, high = np.searchsorted(self.pair_source_ids, [source, source + 1])
+        place = np.flatnonzero(self.pair_target_ids[low:high] == target)
+        return self.says[low + place[0]] if len(place) else None
 
     def save(self, path: str | Path) -> None:
         """Keep it as safetensors (no pickle), whole or not at all."""
@@ -101,9 +117,10 @@ class Trace:
         trace = Trace(**arrays)
         links, pairs = trace.source_ids.shape, trace.pair_source_ids.shape
         lengths = [trace.target_ids.shape, trace.keys.shape, trace.confidences.shape]
-        others = [trace.pair_target_ids.shape, trace.worth.shape]
-        is_sorted = bool(np.all(trace.pair_source_ids[1:] >= trace.pair_source_ids[:-1]))
-        if len(links) != 1 or len(pairs) != 1 or {*lengths} != {links} or {*others} != {pairs} or not is_sorted:
+        others = [trace.pair_target_ids.shape, trace.worth.shape, trace.says.shape[:1]]
+        fits = {*lengths} == {links} and {*others} == {pairs}
+        is_flat = len(links) == 1 and len(pairs) == 1 and trace.says.ndim == 2
+        if not (fits and is_flat and np.all(trace.pair_source_ids[1:] >= trace.pair_source_ids[:-1])):
             raise InputError("holds decisions that do not fit together", path=path, remedy=remedy)
         return trace
 
@@ -116,4 +133,5 @@ _TYPES: dict[str, Any] = {
     "pair_source_ids": np.int32,
     "pair_target_ids": np.int32,
     "worth": np.float32,
+    "says": np.float32,
 }

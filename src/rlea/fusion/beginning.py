@@ -13,6 +13,7 @@ from rlea.agent.passes import numbers
 from rlea.agent.sight import Pairs, leads
 from rlea.fusion.channel import Channel
 from rlea.graph import Links
+from rlea.progress import counted
 
 ENOUGH_SEEDS = 500  # from so many on the agent learns from seeds alone
 WITNESSES = 2  # that must find a pair the best both ways for it to be learned from
@@ -40,12 +41,15 @@ class Beginning:
     def tell(self) -> str:
         """One sentence for people."""
         if self.is_seeded:
-            return f"it began with {len(self.seeds):,} seeds"
+            return f"it began with {counted(len(self.seeds), 'seed')}"
         many = "two or more" if self.least > 1 else "one or more"
-        agreed = f"{len(self.agreed):,} pairs that {many} of {', '.join(self.witnesses)} find the best both ways"
+        agreed = (
+            f"{counted(len(self.agreed), 'pair')} that {many} of {', '.join(self.witnesses)} find the best both ways"
+        )
         if not len(self.seeds):
             return f"there are no seeds: it began with {agreed}"
-        seeds = f"it began with {len(self.seeds):,} seeds, which are few"
+        little = "are few" if len(self.seeds) > 1 else "is little"
+        seeds = f"it began with {counted(len(self.seeds), 'seed')}, which {little}"
         return f"{seeds}, and {agreed}" if len(self.agreed) else f"{seeds}, and no pairs that channels agree on"
 
     def as_dict(self) -> dict[str, Any]:

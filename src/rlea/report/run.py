@@ -19,6 +19,7 @@ from rlea.graph import Links
 from rlea.matchers import MATCHERS
 from rlea.matching import Matching
 from rlea.probe import describe_probe, is_easy
+from rlea.progress import counted
 from rlea.record import as_json
 from rlea.report.fates import count_fates
 from rlea.report.hardest import Drawing
@@ -108,7 +109,7 @@ def _about(pair: GraphPair, summary: dict[str, Any], notes: Iterable[str]) -> Ma
     source, target = pair.source, pair.target
     text = (
         f"{source.num_entities:,} and {target.num_entities:,} entities, {source.num_triples:,} and "
-        f"{target.num_triples:,} triples, {len(pair.train):,} seeds."
+        f"{target.num_triples:,} triples, {counted(len(pair.train), 'seed')}."
     )
     settings = [
         f"{summary[name]} candidates{_searched(summary)}" if name == "candidates" else f"{name} {summary[name]}"

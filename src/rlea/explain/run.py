@@ -1,16 +1,13 @@
-"""Why a link was made, or was not: which matched neighbours speak for a pair and against it, and which rivals lost.
+"""A finished run, opened for questions: who speaks for a pair and against it, and who else there was.
 
-What counts is what the agent sees (`rlea.agent.sight`), by the same formulas, one row a neighbour in place of sums. It
-is seen from the end of the run: all its links, and not only those before the decision, are known. How alike the vectors
-are is no part of it; a run does not keep them.
+Of matched neighbours counts what the agent sees (`rlea.agent.sight`), by the same formulas, one row a neighbour in
+place of sums. It is seen from the end of the run: all its links, and not only those before the decision, are known.
+What channels said is what the run has kept; how alike vectors were it does not keep.
 """
 
 from __future__ import annotations
 
-import difflib
-import json
-import shlex
-from collections.abc import Sequence
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -23,119 +20,20 @@ from rlea import pipeline
 from rlea.agent.memory import MAX_RELATIONS, Board, Memory, opposite
 from rlea.agent.sight import MAX_EDGES
 from rlea.agent.trace import RIVALS, Trace
+from rlea.blind import hide
 from rlea.errors import InputError
+from rlea.explain.answer import Case, Contradiction, Entity, Explanation, Link, Relation, Rival, Saying, Support
+from rlea.explain.entities import called, find_entity
+from rlea.explain.folder import place_links, read_inputs, read_record, read_trace
+from rlea.explain.values import values_of
+from rlea.fusion.telling import SAYINGS
 from rlea.graph import GraphPair, Ids, KnowledgeGraph, choose_pool
 from rlea.matchers import MATCHERS
 from rlea.names import local_name
 from rlea.neighbourhood import Neighbourhood, most_frequent
-from rlea.readers.link_files import LinkFile, read_link_rows
+from rlea.readers.link_files import read_link_rows
 
-FLAGS = ("--abstain", "--json", "--quiet", "-q")  # the options of `rlea align` that take no value
 CLOSER_LOOK = 4 * RIVALS  # rivals by a first estimate that are weighed exactly
-MOST_COMPARED = 20_000  # names that a mistyped one is compared with; of more, those with the same first letter
-
-
-@dataclass(frozen=True)
-class Entity:
-    """One entity, for people and for machines."""
-
-    identifier: str
-    name: str
-
-
-@dataclass(frozen=True)
-class Relation:
-    """A relation as seen from the entity in question: it leads to the neighbour, or comes from it."""
-
-    identifier: str
-    name: str
-    is_outward: bool
-
-
-@dataclass(frozen=True)
-class Link:
-    """A link of the run, or a seed. Steps count from 1; None where the run keeps no order."""
-
-    source: Entity
-    target: Entity
-    confidence: float
-    is_seed: bool
-    step: int | None
-
-
-@dataclass(frozen=True)
-class Support:
-    """A matched neighbour that the two entities have in common, through one relation on either side."""
-
-    source: Entity  # the neighbour
-    target: Entity  # its counterpart
-    is_seed: bool
-    source_relation: Relation
-    target_relation: Relation
-    correspondence: float  # how far the two relations say the same, in [0, 1]
-    identifying: float  # how well the less identifying of the two picks one entity, in [0, 1]
-    trust: float  # in the neighbour's link; 1 for seeds
-    evidence: float  # the product of the three
-
-
-@dataclass(frozen=True)
-class Contradiction:
-    """A neighbour matched elsewhere: its counterpart should be a neighbour of the other entity, and is not."""
-
-    neighbour: Entity
-    counterpart: Entity  # in the other graph
-    is_seed: bool
-    relation: Relation
-    expected: float  # how far such an edge would be expected in the other graph, times the trust in the link
-    seen: float  # how far there is one; above 0 where a less fitting relation leads there
-    missing: float  # the difference
-
-
-@dataclass(frozen=True)
-class Case:
-    """All that speaks for a pair and against it. `evidence` is the sum of the supports', `missing` of either side's."""
-
-    evidence: float
-    source_missing: float
-    target_missing: float
-    worth: float | None  # what the pair was worth to the agent, where the run keeps it
-    supports: tuple[Support, ...]  # the strongest first
-    source_contradictions: tuple[Contradiction, ...]  # the heaviest first
-    target_contradictions: tuple[Contradiction, ...]
-
-
-@dataclass(frozen=True)
-class Rival:
-    """Another target for the same source, and why it was not taken."""
-
-    target: Entity
-    case: Case
-    taken: Link | None  # the link that its target got
-    why: str
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """The answer for a source, or for a pair.
-
-    `outcome` is "matched", "seed", "not matched" (of a pair) or "no link" (of a source). `target` and `case` are None
-    where a source without a link was asked for.
-    """
-
-    matcher: str
-    embedding: str
-    pool: str
-    outcome: str
-    source: Entity
-    target: Entity | None
-    link: Link | None  # that of the source, whoever it leads to
-    taken: Link | None  # that of the target, where it is with another source
-    left_out: Link | None  # decided, but not among the links that were kept
-    in_pool: bool  # whether both were among the entities to be matched
-    num_steps: int | None
-    case: Case | None
-    rivals: tuple[Rival, ...]  # without the pair in question
-    notes: tuple[str, ...]
 
 
 def explain(run: str | Path, source: str, target: str | None = None, *, pair: GraphPair | None = None) -> Explanation:
@@ -166,18 +64,18 @@ class Run:
     def open(folder: str | Path, *, pair: GraphPair | None = None) -> Run:
         """Read a run folder, and its graphs where no `pair` is given; both must be as they were."""
         folder = Path(folder)
-        record = _read_record(folder)
+        record = read_record(folder)
         result = record["result"]
         if pair is None:
-            pair = _read_inputs(folder, record["command"])
+            pair = read_inputs(folder, record["command"])
         if pair.fingerprint != record["fingerprint"]:
             raise InputError(
                 "the graphs or their known links are no longer those of this run",
                 path=folder,
                 remedy="align them again, or bring the old files back",
             )
-        source_ids, target_ids, confidences = _place(read_link_rows(folder / "links.tsv"), pair)
-        trace, notes = _read_trace(folder / pipeline.DECISIONS, pair, (source_ids, target_ids, confidences))
+        source_ids, target_ids, confidences = place_links(read_link_rows(folder / "links.tsv"), pair)
+        trace, notes = read_trace(folder / pipeline.DECISIONS, pair, (source_ids, target_ids, confidences))
         return Run(
             pair,
             result["matcher"],
@@ -196,9 +94,8 @@ class Run:
     def explain(self, source: str, target: str | None = None) -> Explanation:
         """Explain the link of a source, or a pair; see `explain`."""
         pair = self.pair
-        s = find_entity(pair.source, source, "source", pair.target)
+        s, t = self._asked_for(source, target)
         own = self._link_of(s)
-        t = find_entity(pair.target, target, "target", pair.source) if target is not None else self._target_of(s)
         in_pool = bool(self._is_open[0][s])
         taken: Link | None = None
         if t is None:
@@ -221,9 +118,33 @@ class Run:
             in_pool=in_pool,
             num_steps=None if self.trace is None else len(self.trace),
             case=None if t is None else self.weigh(s, t),
+            values=() if t is None else values_of(self._seen, self.record, s, t),
             rivals=self._rivals(s, t),
             notes=self.notes,
         )
+
+    def _asked_for(self, source: str, target: str | None) -> tuple[int, int | None]:
+        """The ids that are meant. One entity alone may be of either graph: of the target, its link is asked for."""
+        pair = self.pair
+        if target is not None:
+            ids = find_entity(pair.source, source, "source", pair.target)
+            return ids, find_entity(pair.target, target, "target", pair.source)
+        if not called(pair.source, source) and called(pair.target, source):
+            there = find_entity(pair.target, source, "target")
+            back = int(self.memory.counterparts_back[there])
+            if back >= 0:
+                return back, there
+            raise InputError(
+                f"no link was found for {source!r} of the target graph",
+                remedy="ask about a pair: an entity of the source graph, and then this one",
+            )
+        s = find_entity(pair.source, source, "source", pair.target)
+        return s, self._target_of(s)
+
+    @cached_property
+    def _seen(self) -> GraphPair:
+        """The graphs as they were shown to the run."""
+        return hide(self.pair, self.record.get("result", {}).get("hidden", ()))
 
     # ---- evidence ---------------------------------------------------------------------------------------------------
 
@@ -294,10 +215,19 @@ class Run:
             source_missing=sum(row.missing for row in against),
             target_missing=sum(row.missing for row in against_back),
             worth=self._worth(source, target),
+            says=self._says(source, target),
             supports=tuple(sorted(supports, key=lambda row: -row.evidence)),
             source_contradictions=tuple(sorted(against, key=lambda row: -row.missing)),
             target_contradictions=tuple(sorted(against_back, key=lambda row: -row.missing)),
         )
+
+    def _says(self, source: int, target: int) -> tuple[Saying, ...]:
+        """What channels say of a pair, where the run has kept it."""
+        row = None if self.trace is None else self.trace.said(source, target)
+        if row is None or len(row) != len(SAYINGS):
+            return ()
+        rows = zip(SAYINGS.values(), row.tolist(), strict=True)
+        return tuple(Saying(*about, value) for about, value in rows if not math.isnan(value))
 
     @cached_property
     def _expected(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
@@ -431,61 +361,6 @@ class Run:
         return float(worth[place[0]]) if len(place) else None
 
 
-# ---- entities -------------------------------------------------------------------------------------------------------
-
-
-def find_entity(graph: KnowledgeGraph, text: str, side: str, other: KnowledgeGraph | None = None) -> int:
-    """The id of an entity by its identifier, else by a name or local name that is its alone.
-
-    `side` is "source" or "target", for the error; `other` is the other graph, where a swapped entity would stand.
-    """
-    found = _called(graph, text)
-    if len(found) == 1:
-        return found[0]
-    if found:
-        some = ", ".join(graph.entities[number] for number in found[:RIVALS])
-        more = "" if len(found) <= RIVALS else f" and {len(found) - RIVALS} more"
-        problem = f"{len(found)} entities of the {side} graph are called {text!r}"
-        raise InputError(problem, remedy=f"give the identifier: {some}{more}")
-    if other is not None and _called(other, text):
-        remedy = f"it stands in the {'target' if side == 'source' else 'source'} graph, and SOURCE comes before TARGET"
-    elif close := _close(graph, text):
-        remedy = f"did you mean {' or '.join(close)}"
-    else:
-        example = f", such as {graph.entities[0]}" if graph.entities else ""
-        remedy = f"give an identifier or a name of it{example}"
-    raise InputError(f"the {side} graph has no entity {text!r}", remedy=remedy)
-
-
-def _called(graph: KnowledgeGraph, text: str) -> list[int]:
-    """All entities that a text may mean."""
-    for identifier in (text, text.removeprefix("<").removesuffix(">")):
-        if identifier in graph.entity_index:
-            return [graph.entity_index[identifier]]
-    wanted = {text, local_name(text)} if text else set()
-    return [
-        number
-        for number, (identifier, name) in enumerate(zip(graph.entities, graph.names, strict=True))
-        if name in wanted or local_name(identifier) in wanted
-    ]
-
-
-def _close(graph: KnowledgeGraph, text: str) -> list[str]:
-    """Names, or else identifiers, that are nearly the text."""
-    for known in (graph.names, graph.entities):
-        folded: dict[str, str] = {}
-        for name in known:
-            folded.setdefault(name.casefold(), name)
-        wanted = text.casefold()
-        names = list(folded)
-        if len(names) > MOST_COMPARED:
-            names = [name for name in names if name[:1] == wanted[:1]][:MOST_COMPARED]
-        close = difflib.get_close_matches(wanted, names, n=3, cutoff=0.7)
-        if close:
-            return [folded[name] for name in close]
-    return []
-
-
 def _entity(graph: KnowledgeGraph, number: int) -> Entity:
     return Entity(graph.entities[number], graph.names[number])
 
@@ -501,129 +376,3 @@ def _edges(side: Neighbourhood, entity: int) -> list[tuple[int, int, int]]:
     relations = side.relation_ids[edges]
     away = opposite(relations, len(side.functionality))
     return list(zip(relations.tolist(), away.tolist(), side.neighbour_ids[edges].tolist(), strict=True))
-
-
-# ---- files ----------------------------------------------------------------------------------------------------------
-
-
-def _read_record(folder: Path) -> dict[str, Any]:
-    path = folder / "run.json"
-    remedy = "give the folder that `rlea align --output` wrote"
-    if not folder.exists():
-        raise InputError("there is no such folder", path=folder, remedy=_similar_folder(folder) or remedy)
-    lost = [name for name in (path.name, "links.tsv") if not (folder / name).is_file()]
-    if lost:
-        is_inside = folder.is_file() and (folder.parent / path.name).is_file()
-        remedy = f"give the folder that it lies in, {folder.parent}" if is_inside else remedy
-        what = "a file," if folder.is_file() else f"without {' and '.join(lost)}, so it is"
-        raise InputError(f"is {what} not the folder of a run", path=folder, remedy=remedy)
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, OSError) as problem:
-        raise InputError("cannot be read as the record of a run", path=path, remedy=remedy) from problem
-    result = record.get("result") if isinstance(record, dict) else None
-    texts = [record.get("command"), record.get("fingerprint")] if isinstance(result, dict) else []
-    texts += [result.get(name) for name in ("matcher", "embedding", "pool")] if isinstance(result, dict) else [None]
-    if not all(isinstance(text, str) for text in texts) or result is None or result["matcher"] not in MATCHERS:
-        raise InputError("is not the record of an alignment", path=path, remedy=remedy)
-    return dict(record)
-
-
-def _similar_folder(folder: Path) -> str:
-    """A question after the run that was meant, where a folder with nearly that name is one; empty where none is."""
-    beside = folder.parent if folder.parent.is_dir() else Path()
-    runs = [place.parent.name for place in beside.glob("*/run.json")]
-    close = difflib.get_close_matches(folder.name, runs, n=1)
-    return f"did you mean {beside / close[0]}" if close else ""
-
-
-def _read_inputs(folder: Path, command: str) -> GraphPair:
-    """The pair that a command read, from the same files."""
-    words = shlex.split(command)
-    if words[:2] == ["rlea", "demo"]:
-        from rlea.demo import demo_folder
-
-        return pipeline.read(demo_folder())
-    if words[:2] != ["rlea", "align"]:
-        raise InputError(
-            f"the run was made by {command!r}, which does not tell where its graphs are",
-            path=folder,
-            remedy="in Python, give the pair to rlea.explain.explain or rlea.commands.write_report",
-        )
-    places, options = _parse(words[2:])
-    links = {name: options[name] for name in ("seeds", "valid", "gold") if name in options}
-    files = [*places, *links.values()]
-    # Paths stand there as they were typed: they hold from here, or from where the output was written from.
-    bases = [Path.cwd()]
-    output = Path(options.get("output", "."))
-    if not output.is_absolute() and folder.resolve().parts[-len(output.parts) :] == output.parts:
-        bases.insert(0, folder.resolve().parents[len(output.parts) - 1])
-    for base in bases:
-        if all((base / file).exists() for file in files):
-            source, *target = (base / place for place in places)
-            return pipeline.read(
-                source, *target[:1], fold=options.get("fold"), **{name: base / file for name, file in links.items()}
-            )
-    lost = next(file for file in files if not (bases[0] / file).exists())
-    raise InputError(
-        f"{lost} of this run is not there", path=folder, remedy=f"put it back, or go to where `{command}` was typed"
-    )
-
-
-def _parse(words: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-    """Arguments and options (without their dashes) of an `rlea align` that was accepted once."""
-    places: list[str] = []
-    options: dict[str, str] = {}
-    left = list(words)
-    while left:
-        word = left.pop(0)
-        if word == "--":
-            return places + left, options
-        if word in FLAGS:
-            continue
-        if word.startswith("--"):
-            name, has_value, value = word[2:].partition("=")
-            options[name] = value if has_value or not left else left.pop(0)
-        else:
-            places.append(word)
-    return places, options
-
-
-def _place(rows: LinkFile, pair: GraphPair) -> tuple[Ids, Ids, NDArray[np.float32]]:
-    """The links of a run by id, the least sure first: where two speak of one entity, the surer counts."""
-    index, other = pair.source.entity_index, pair.target.entity_index
-    for number, source, target in zip(rows.numbers, rows.sources, rows.targets, strict=True):
-        if source not in index or target not in other:
-            lost = source if source not in index else target
-            raise InputError(
-                f"the graphs have no entity {lost!r}", path=rows.path, line=number, remedy="align them again"
-            )
-    order = np.argsort(rows.confidences, kind="stable")
-    source_ids = np.array([index[name] for name in rows.sources], np.int32)[order]
-    target_ids = np.array([other[name] for name in rows.targets], np.int32)[order]
-    return source_ids, target_ids, rows.confidences[order].astype(np.float32)
-
-
-def _read_trace(
-    path: Path, pair: GraphPair, links: tuple[Ids, Ids, NDArray[np.float32]]
-) -> tuple[Trace | None, tuple[str, ...]]:
-    """The order of the decisions, where the run has kept it; one that other links came from is left out with a note."""
-    if not path.exists():
-        return None, ()
-    trace = Trace.load(path)
-    decided = {
-        (source, target): confidence
-        for source, target, confidence in zip(
-            trace.source_ids.tolist(), trace.target_ids.tolist(), trace.confidences.tolist(), strict=True
-        )
-    }
-    is_same = all(
-        abs(decided.get((source, target), -1.0) - confidence) < 1e-5
-        for source, target, confidence in zip(*(array.tolist() for array in links), strict=True)
-    )
-    limits = (pair.source.num_entities, pair.target.num_entities) * 2
-    every = (trace.source_ids, trace.target_ids, trace.pair_source_ids, trace.pair_target_ids)
-    is_inside = all(((ids >= 0) & (ids < limit)).all() for ids, limit in zip(every, limits, strict=True))
-    if not is_same or not is_inside:
-        return None, (f"{path.name} is of other links than links.tsv, so the steps are not known",)
-    return trace, ()

@@ -1,0 +1,21 @@
+"""Why a link was made, or was not, asked of a run folder (docs/explain.md)."""
+
+from rlea.explain.answer import Case, Contradiction, Entity, Explanation, Link, Relation, Rival, Saying, Support, Values
+from rlea.explain.entities import find_entity
+from rlea.explain.run import Run, explain
+
+__all__ = [
+    "Case",
+    "Contradiction",
+    "Entity",
+    "Explanation",
+    "Link",
+    "Relation",
+    "Rival",
+    "Run",
+    "Saying",
+    "Support",
+    "Values",
+    "explain",
+    "find_entity",
+]
