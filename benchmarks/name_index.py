@@ -27,7 +27,8 @@ def search(contender: str, options: argparse.Namespace) -> dict:
 
     from rlea.candidates import find_candidates
     from rlea.memory import peak_mb, reset_peak
-    from rlea.name_index import embed_name_pieces, search_names
+    from rlea.name_index import search_names
+    from rlea.name_pieces import embed_name_pieces
     from rlea.synthetic import SyntheticSettings, generate
 
     few = {"triples_per_entity": 1.0, "values_per_entity": 0.0, "name_noise": 0.1}

@@ -11,7 +11,8 @@ from rlea.candidates import find_candidates
 from rlea.embed.names import embed_names
 from rlea.errors import InputError
 from rlea.graph import GraphPair, KnowledgeGraph
-from rlea.name_index import embed_name_pieces, search_names
+from rlea.name_index import search_names
+from rlea.name_pieces import embed_name_pieces
 from rlea.synthetic import SyntheticSettings, generate
 from rlea.transliterate import transliterate
 

@@ -19,6 +19,7 @@ LAYERS = [
     ["graph", "array_files"],
     ["embeddings"],
     ["candidates", "neighbourhood", "crowds"],
+    ["name_pieces"],
     ["approximate", "name_index"],
     ["matching"],
     ["metrics", "ranks", "standing", "embed", "readers", "writers", "demo", "paris"],

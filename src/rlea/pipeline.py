@@ -342,7 +342,7 @@ def embed_for_search(
 ) -> Embeddings:
     """Vectors as the search needs them: the index of names makes its own, with a third of the work."""
     if kind == "approximate" and settings.embedding == "names":
-        from rlea.name_index import embed_name_pieces
+        from rlea.name_pieces import embed_name_pieces
 
         return embed_name_pieces(pair, progress)
     return embed_entities(pair, settings.embedding, seed=settings.seed, progress=progress, **more)
@@ -359,7 +359,8 @@ def find(
 
         return find_candidates(vectors, source_ids, target_ids, k, progress), {**asked, "kind": "exact"}
     from rlea.approximate import search_approximately
-    from rlea.name_index import NamePieces, search_names
+    from rlea.name_index import search_names
+    from rlea.name_pieces import NamePieces
 
     found: Search | NameSearch
     if isinstance(vectors, NamePieces):
