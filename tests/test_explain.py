@@ -19,10 +19,9 @@ from rlea.agent.sight import COLUMNS, Pairs, look
 from rlea.agent.trace import Trace
 from rlea.errors import InputError
 from rlea.explain import Run, explain, find_entity
+from rlea.explain.entities import find_in_either
 from rlea.explain.folder import FLAGS
-from rlea.explain.values import values_of
-from rlea.graph import LITERAL_COLUMNS, GraphPair, KnowledgeGraph
-from rlea.names import local_name
+from rlea.graph import KnowledgeGraph
 from rlea.pipeline import DECISIONS as FILE
 from rlea.synthetic import SyntheticSettings, write_synthetic
 
@@ -97,101 +96,6 @@ def keep_trace(run, order, worth=None):
     pairs = Pairs(*(np.array([row[k] for row in rows], np.int32) for k in (0, 1)))
     values = np.array([row[2] for row in rows], np.float32)
     Trace.of(Decisions(source, target, sure, sure, pairs, values)).save(run / FILE)
-
-
-# ---- what channels say -----------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def told(tmp_path_factory):
-    """A run by all evidence on a synthetic pair with names and values."""
-    folder = tmp_path_factory.mktemp("told")
-    write_synthetic(folder / "pair", SyntheticSettings(300, seeds=0.5, values_per_entity=2.0, seed=5))
-    with pytest.MonkeyPatch.context() as patch:
-        run_align(patch, folder / "pair", "--output", folder / "all", "-q")
-        run_align(patch, folder / "pair", "--hide", "names,attributes", "--output", folder / "blind", "-q")
-    return folder
-
-
-def first_link(run):
-    return (run / "links.tsv").read_text().splitlines()[1].split("\t")
-
-
-def test_all_evidence_tells_what_each_channel_says(told):
-    source, target, _ = first_link(told / "all")
-    answer = explain(told / "all", source)
-    assert answer.target.identifier == target
-    said = {(row.channel, row.what): row.value for row in answer.case.says}
-    assert {channel for channel, _ in said} == {"names", "words", "attributes", "paris"}
-    assert 0 < said["names", "how alike the names are"] <= 1 + 1e-6
-    assert said["paris", "probability"] > 0.5
-    assert said["attributes", "log-odds for it"] > 0
-    # A rival is weighed by the same channels, and no better of it is said by all of them.
-    assert answer.rivals
-    for rival in answer.rivals:
-        other = {(row.channel, row.what): row.value for row in rival.case.says}
-        assert other.keys() == said.keys()
-        assert any(other[key] < said[key] for key in said)
-
-
-def test_values_stand_side_by_side(told):
-    run = Run.open(told / "all")
-    source, target, _ = first_link(told / "all")
-    answer = run.explain(source, target)
-    own, there = (
-        {
-            (local_name(graph.attributes[graph.literals.attribute_ids[row]]), graph.literals.values[row])
-            for row in np.flatnonzero(graph.literals.entity_ids == graph.entity_index[name])
-        }
-        for graph, name in ((run.pair.source, source), (run.pair.target, target))
-    )
-    assert answer.values
-    assert {(row.source_attribute, row.source_value) for row in answer.values} <= own
-    assert {(row.target_attribute, row.target_value) for row in answer.values} <= there
-    shares = [row.agreement * row.strength for row in answer.values]
-    assert shares == sorted(shares, reverse=True)
-    assert answer.values[0].agreement > 0.5
-
-
-def test_what_was_hidden_is_not_told(told):
-    source, *_ = first_link(told / "blind")
-    answer = explain(told / "blind", source)
-    assert {row.channel for row in answer.case.says} <= {"paris"}
-    assert answer.values == ()
-
-
-def test_the_terminal_tells_what_channels_say(told, run_cli):
-    source, *_ = first_link(told / "all")
-    done = run_cli("explain", told / "all", source)
-    assert done.code == 0
-    assert "What the channels say" in done.out
-    assert "how alike the names are" in done.out
-    assert "Values of attributes that correspond" in done.out
-
-
-def test_values_of_many_literals_are_bounded(told, monkeypatch):
-    run = Run.open(told / "all")
-    source, target, _ = first_link(told / "all")
-    monkeypatch.setattr("rlea.explain.values.MOST_COMPARED", 1)
-    assert len(run.explain(source, target).values) == 1
-
-
-def test_numbers_in_other_units_agree_by_their_factor():
-    a, b = "http://a/", "http://b/"
-    rows = [[(a + "e", a + "metres", "160900.5"), (a + "e", a + "free", "x")], [(b + "f", b + "miles", "100.0")]]
-    graphs = [
-        KnowledgeGraph.build(
-            pl.DataFrame(schema=dict.fromkeys(["head", "relation", "tail"], pl.String)),
-            pl.DataFrame([(*row, "", "") for row in side], schema=list(LITERAL_COLUMNS), orient="row"),
-        )
-        for side in rows
-    ]
-    row = {"source": a + "metres", "target": b + "miles", "strength": 0.5, "factor": 1 / 1609}
-    record = {"embedding_info": {"heard": [{"channel": "attributes", "correspondences": [row]}]}}
-    found = values_of(GraphPair("", *graphs), record, 0, 0)
-    assert [(one.source_value, one.target_value, one.strength) for one in found] == [("160900.5", "100.0", 0.5)]
-    assert found[0].agreement > 0.98
-    assert values_of(GraphPair("", *graphs), {}, 0, 0) == ()
 
 
 # ---- by hand --------------------------------------------------------------------------------------------------------
@@ -294,7 +198,9 @@ def test_a_link_that_was_left_out_is_told(own):
     (own / "links.tsv").write_text("".join(line for line in links if "Rome" not in line))
     answer = explain(own, "Rome")
     assert (answer.outcome, answer.left_out.target.name, answer.left_out.step) == ("no link", "Roma", 1)
-    assert answer.rivals[0].why == "taken by nobody: too little speaks for it"
+    # What is weighed is the pair that was left out, so that one can see why.
+    assert answer.case == explain(own, "Rome", "Roma").case
+    assert "Roma" not in [rival.target.name for rival in answer.rivals]
     other = explain(own, "Madrid").rivals[0]
     assert other.target.name == "Roma"
     assert other.taken is None
@@ -334,7 +240,6 @@ def test_a_rival_that_is_worth_less(own):
 def synthetic(tmp_path_factory):
     """A run on a synthetic pair, with the decisions of a learned pass whose key is the fixed one."""
     folder = tmp_path_factory.mktemp("synthetic")
-    from rlea.synthetic import SyntheticSettings, write_synthetic
 
     write_synthetic(folder / "pair", SyntheticSettings(num_entities=250, triples_per_entity=6, seed=3))
     pair = pipeline.read(folder / "pair")
@@ -468,6 +373,37 @@ def test_a_target_without_a_link_wants_a_source(own, run_cli):
     assert explain(own, "Rome", "Roma").outcome == "not matched"
 
 
+def test_of_a_target_without_a_link_the_nearest_source_is_told(own):
+    keep_trace(own, ["Madrid", "Paris"], [("Paris", "Roma", 0.1), ("Madrid", "Roma", 0.5), ("Paris", "Parigi", 2.0)])
+    links = (own / "links.tsv").read_text().splitlines(keepends=True)
+    (own / "links.tsv").write_text("".join(line for line in links if "Rome" not in line))
+    answer = explain(own, "Roma")
+    assert (answer.outcome, answer.source.name, answer.target.name) == ("not matched", "Madrid", "Roma")
+    assert answer.notes == ("no link was found for Roma; this is the source that came nearest to it",)
+    # A link that was decided and not kept is nearer than any other.
+    (own / "links.tsv").write_text("".join(line for line in links if "Madrid" not in line and "Rome" not in line))
+    answer = explain(own, "Madrido")
+    assert (answer.source.name, answer.left_out.target.name) == ("Madrid", "Madrido")
+
+
+def test_an_identifier_is_nobodys_name(tmp_path):
+    """Both graphs number their entities alike, and what has the same number is not the same."""
+    triples = [
+        pl.DataFrame({"head": [f"http://{side}/P1"], "relation": ["http://r"], "tail": [f"http://{side}/P2"]})
+        for side in ("s", "t")
+    ]
+    graphs = [KnowledgeGraph.build(frame) for frame in triples]
+    pair = rlea.GraphPair("", *graphs)
+    assert find_in_either(pair, "http://t/P1") == ("target", 0)
+    assert find_in_either(pair, "<http://t/P2>") == ("target", 1)
+    assert find_in_either(pair, "http://s/P2") == ("source", 1)
+    assert find_in_either(pair, "P2") == ("source", 1)  # what both have is the source's
+    with pytest.raises(InputError, match="stands in the target graph"):
+        find_entity(pair.source, "http://t/P1", "source", pair.target)
+    with pytest.raises(InputError, match="neither graph has an entity 'http://u/P1'"):
+        find_in_either(pair, "http://u/P1")
+
+
 @pytest.mark.parametrize("text", ["Rome", "http://s.example/Rome", "<http://s.example/Rome>"])
 def test_entities_by_name_and_identifier(europe, text):
     assert explain(europe, text).source.identifier == "http://s.example/Rome"
@@ -485,14 +421,15 @@ def test_names_with_underscores_and_labels():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["Pariss"], "the source graph has no entity 'Pariss'; did you mean Paris."),
+        (["Pariss"], "neither graph has an entity 'Pariss'; did you mean Paris."),
+        (["Madriddo"], "did you mean Madrid or Madrido."),
         (["atlantis"], "did you mean Atlantis."),
         (["Paris", "Romma"], "the target graph has no entity 'Romma'; did you mean Roma."),
         (["Rome", "Paris"], "the target graph has no entity 'Paris'; it stands in the source graph"),
         (["Roma", "Rome"], "the source graph has no entity 'Roma'; it stands in the target graph"),
         (["Paris", "Rome"], "it stands in the source graph"),
         (["xyzzy"], "such as http://s.example/Atlantis."),
-        ([""], "the source graph has no entity ''"),
+        ([""], "neither graph has an entity ''"),
         (["http://s.example/Pari"], "did you mean http://s.example/Paris"),
     ],
 )
@@ -560,7 +497,7 @@ def test_the_terminal_tells_the_same(own, run_cli):
 
 
 def test_long_tables_are_cut(run_cli, monkeypatch):
-    from rlea.explain.view import explanation_view
+    from rlea.explain_view import explanation_view
     from rlea.screen import out
 
     with out.capture() as caught:
@@ -636,6 +573,9 @@ def spoil(run, how):
             file.write("<http://s.example/a> <http://s.example/b> <http://s.example/c> .\n")
     elif how == "other links":
         (run / "links.tsv").write_text("source\ttarget\tconfidence\nhttp://s.example/Oslo\thttp://t.example/Roma\t1\n")
+    elif how == "odd record":
+        result = {**record["result"], "hidden": None}
+        (run / "run.json").write_text(json.dumps({**record, "embedding_info": None, "result": result}))
     elif how == "broken decisions":
         (run / FILE).write_bytes(b"nothing")
 
@@ -663,6 +603,12 @@ def test_what_is_not_as_it_was_ends_in_one_sentence(own, run_cli, how, words):
     assert (done.code, done.out) == (2, "")
     assert words in done.err
     assert done.err.count("\n") == 1
+
+
+def test_a_record_without_channels_is_no_hindrance(own):
+    expected = explain(own, "Paris")
+    spoil(own, "odd record")
+    assert explain(own, "Paris") == expected
 
 
 def test_the_pair_can_be_given(own):

@@ -36,7 +36,7 @@ LAYERS = [
     ["explain"],
     ["experiments"],
     ["commands", "screen"],
-    ["grid_view"],
+    ["grid_view", "explain_view"],
     ["cli"],
 ]
 

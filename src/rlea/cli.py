@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 from rich.table import Table
 
 from rlea.screen import (
+    as_text,
     bench_table,
     channel_table,
     describe,
@@ -106,14 +106,14 @@ def demo(
     if json_:
         print_json({"rows": [result.summary() for result in results], "output": [str(path) for path in written]})
         return
-    out.print(f"\n[bold]{escape(describe(pair))}[/bold]")
+    out.print(f"\n[bold]{as_text(describe(pair))}[/bold]")
     show_notes(pair, quiet)
     out.print(bench_table(results))
     out.print(channel_table(results[-1]))
     began = results[-1].summary()["began"]
-    out.print(f"[dim]{escape(began[:1].upper() + began[1:])}.[/dim]")
+    out.print(f"[dim]{as_text(began[:1].upper() + began[1:])}.[/dim]")
     out.print(link_table(results[-1]))
-    out.print(f"Links in four formats, the record and a report: [bold]{escape(str(output))}/report.html[/bold]")
+    out.print(f"Links in four formats, the record and a report: [bold]{as_text(str(output))}/report.html[/bold]")
 
 
 @app.command(rich_help_panel=ALIGN)
@@ -220,7 +220,7 @@ def align(
     if json_:
         print_json(result.summary())
         return
-    out.print(f"[bold]{escape(describe(pair))}[/bold]")
+    out.print(f"[bold]{as_text(describe(pair))}[/bold]")
     show_notes(pair, quiet)
     out.print(result_table(result))
     show_strings(result)
@@ -228,7 +228,7 @@ def align(
         out.print(contributed)
     out.print(link_table(result))
     if written:
-        out.print("Written: " + ", ".join(escape(str(path)) for path in written))
+        out.print("Written: " + ", ".join(as_text(str(path)) for path in written))
     elif not quiet:
         out.print("[dim]Add --output DIR to keep the links.[/dim]")
 
@@ -280,7 +280,7 @@ def bench(
     if json_:
         print_json(commands.bench_summary(results))
         return
-    out.print(f"[bold]{escape(describe(pair))}[/bold]")
+    out.print(f"[bold]{as_text(describe(pair))}[/bold]")
     show_notes(pair, quiet)
     out.print(bench_table(results))
     show_strings(results[0])
@@ -430,10 +430,10 @@ def reproduce(
         if table:
             out.print(markdown_view(table))
         for key, reason in outcome.failed.items():
-            err.print(f"[red]{escape(key)}:[/red] {escape(reason)}", soft_wrap=True, highlight=False)
+            err.print(f"[red]{as_text(key)}:[/red] {as_text(reason)}", soft_wrap=True, highlight=False)
         out.print(f"{outcome.done} cells run, {outcome.there} there before, {len(outcome.failed)} failed.")
         if written:
-            out.print("Written: " + ", ".join(escape(str(path)) for path in written))
+            out.print("Written: " + ", ".join(as_text(str(path)) for path in written))
     if outcome.failed:
         raise typer.Exit(2)
 
@@ -522,8 +522,8 @@ def convert(
         print_json(summary)
         return
     for note in summary["notes"]:
-        err.print(f"[yellow]Note:[/yellow] {escape(note)}")
-    out.print(f"Written: {escape(summary['written'])}")
+        err.print(f"[yellow]Note:[/yellow] {as_text(note)}")
+    out.print(f"Written: {as_text(summary['written'])}")
 
 
 @app.command(rich_help_panel=FILES)
@@ -566,7 +566,7 @@ def synthesize(
     if json_:
         print_json(summary)
         return
-    out.print("Written: " + escape(str(output)))
+    out.print("Written: " + as_text(str(output)))
 
 
 @app.command("explain", rich_help_panel=ALIGN)
@@ -574,7 +574,9 @@ def explain_run(
     run: Annotated[Path, typer.Argument(help="A folder that `rlea align --output` wrote.")],
     source: Annotated[
         str,
-        typer.Argument(help="An entity: its identifier, or a name of its own. With TARGET, one of the first graph."),
+        typer.Argument(
+            metavar="ENTITY", help="Its identifier, or a name of its own. With TARGET, one of the first graph."
+        ),
     ],
     target: Annotated[str | None, typer.Argument(help="One of the second graph, matched with it or not.")] = None,
     json_: Json = False,
@@ -586,7 +588,7 @@ def explain_run(
     from dataclasses import asdict
 
     from rlea.explain import explain
-    from rlea.explain.view import explanation_view
+    from rlea.explain_view import explanation_view
 
     answer = explain(run, source, target)
     if json_:
@@ -611,7 +613,7 @@ def report_run(
     if json_:
         print_json({"written": written})
         return
-    out.print("Written: " + escape(written), soft_wrap=True, highlight=False)
+    out.print("Written: " + as_text(written), soft_wrap=True, highlight=False)
 
 
 @app.callback(invoke_without_command=True)
@@ -633,7 +635,7 @@ def main() -> None:
     try:
         app()
     except InputError as problem:
-        err.print(f"[red]Error:[/red] {escape(str(problem))}", soft_wrap=True, highlight=False)
+        err.print(f"[red]Error:[/red] {as_text(str(problem))}", soft_wrap=True, highlight=False)
         raise SystemExit(2) from None
     except MemoryError:
         err.print(
@@ -642,7 +644,7 @@ def main() -> None:
         )
         raise SystemExit(1) from None
     except OSError as problem:
-        err.print(f"[red]Error:[/red] {escape(str(problem))}.", soft_wrap=True, highlight=False)
+        err.print(f"[red]Error:[/red] {as_text(str(problem))}.", soft_wrap=True, highlight=False)
         raise SystemExit(1) from None
 
 

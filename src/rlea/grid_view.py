@@ -10,14 +10,13 @@ from typing import Any
 import typer
 from rich.console import Group
 from rich.live import Live
-from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
 from rlea.experiments.grid import Cell, State, Watch
 from rlea.experiments.store import Record
 from rlea.progress import Progress as Report
-from rlea.screen import bar_reporter, err, progress_columns, progress_lines
+from rlea.screen import as_text, bar_reporter, err, progress_columns, progress_lines
 
 FINISHED: tuple[State, ...] = ("there", "done", "failed")
 
@@ -92,16 +91,16 @@ class Bars(Watch):
             finished[place] += state in FINISHED
             failed[place] += state == "failed"
         count = sum(state in FINISHED for state in states)
-        table = Table("", *map(escape, columns), title=f"{count} of {len(cells)} cells", title_justify="left")
+        table = Table("", *map(as_text, columns), title=f"{count} of {len(cells)} cells", title_justify="left")
         for row in rows:
             shown = []
             for column in columns:
                 place = (row, column)
                 colour = "red" if failed[place] else "green" if finished[place] == all_[place] else "yellow"
                 shown.append(f"[{colour}]{finished[place]}/{all_[place]}[/{colour}]" if all_[place] else "")
-            table.add_row(escape(row), *shown)
+            table.add_row(as_text(row), *shown)
         at_work = [name_of(cell) for cell, state in zip(cells, states, strict=True) if state == "at work"]
-        lines = [*(f"[dim]{escape(line)}[/dim]" for line in self.last), *map(escape, at_work)]
+        lines = [*(f"[dim]{as_text(line)}[/dim]" for line in self.last), *map(as_text, at_work)]
         return Group(table, *lines, self.progress)
 
 

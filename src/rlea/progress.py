@@ -21,5 +21,5 @@ def counted(number: int, noun: str) -> str:
     >>> counted(1, "seed"), counted(1200, "seed"), counted(0, "entity")
     ('1 seed', '1,200 seeds', '0 entities')
     """
-    many = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    many = f"{noun[:-1]}ies" if noun.endswith("ty") else f"{noun}s"
     return f"{number:,} {noun if number == 1 else many}"

@@ -74,3 +74,8 @@ def _version(name: str) -> str:
         return version(name)
     except PackageNotFoundError:
         return ""
+
+
+def as_dict(value: Any) -> dict[str, Any]:
+    """An object of the record; an empty one where it is something else."""
+    return value if isinstance(value, dict) else {}

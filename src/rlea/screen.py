@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
 from collections.abc import Iterator
@@ -31,8 +32,15 @@ if TYPE_CHECKING:
     from rlea.pipeline import Result
     from rlea.progress import Progress as Report
 
-out = Console()
-err = Console(stderr=True)
+out = Console(emoji=False)  # ":smile:" may be a name
+err = Console(stderr=True, emoji=False)
+
+_CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
+
+
+def as_text(text: str) -> str:
+    """What users gave, for use in markup: nothing in it is a command, neither to rich nor to the terminal."""
+    return escape(_CONTROL.sub(" ", text))
 
 
 @contextmanager
@@ -119,7 +127,7 @@ def show_notes(pair: GraphPair, quiet: bool) -> None:
     """What the reader had to say."""
     if not quiet:
         for note in pair.notes:
-            err.print(f"[yellow]Note:[/yellow] {escape(note)}")
+            err.print(f"[yellow]Note:[/yellow] {as_text(note)}")
 
 
 def show_strings(result: Result) -> None:
@@ -128,7 +136,7 @@ def show_strings(result: Result) -> None:
         from rlea.probe import describe_probe, is_easy
 
         told = result.strings.as_dict()
-        text = escape(describe_probe(told))
+        text = as_text(describe_probe(told))
         out.print(f"[yellow]{text}[/yellow]" if is_easy(told) else f"[dim]{text}[/dim]", highlight=False)
 
 
@@ -153,7 +161,7 @@ def bench_table(results: list[Result]) -> Table:
         title = f"{first.settings.embedding}, pool {first.pool}, {first.settings.candidates} candidates"
         title += f" by {search_words(first)} (per cent)" if first.search["kind"] != "exact" else " (per cent)"
     title += f", {hidden_words(first)} hidden" if first.settings.hide else ""
-    table = Table(title=escape(title), title_justify="left")
+    table = Table(title=as_text(title), title_justify="left")
     table.add_column("matcher")
     for name in ("Hits@1", "precision", "recall", "F1", "links", "seconds", "MB"):
         table.add_column(name, justify="right")
@@ -241,7 +249,7 @@ def hidden_words(result: Result) -> str:
 
 def fact_table(title: str, facts: dict[str, Any]) -> Table:
     """Names and values; what is nested is left to the record."""
-    table = Table(title=escape(title), title_justify="left", show_header=False)
+    table = Table(title=as_text(title), title_justify="left", show_header=False)
     for name, value in facts.items():
         if isinstance(value, float):
             shown = f"{value:.1f}" if name in ("seconds", "peak_memory_mb") else f"{value:.4f}"
@@ -249,7 +257,7 @@ def fact_table(title: str, facts: dict[str, Any]) -> Table:
             continue
         else:
             shown = str(value)
-        table.add_row(name, escape(shown))
+        table.add_row(name, as_text(shown))
     return table
 
 
@@ -270,8 +278,8 @@ def link_table(result: Result, count: int = 6) -> Table | str:
     step = max(len(order) // 2 // count, 1) if len(order) > 2 * count else 1
     for place in order[::step][:count]:
         table.add_row(
-            escape(pair.source.names[matching.source_ids[place]]),
-            escape(pair.target.names[matching.target_ids[place]]),
+            as_text(pair.source.names[matching.source_ids[place]]),
+            as_text(pair.target.names[matching.target_ids[place]]),
             f"{matching.confidences[place]:.3f}",
         )
     return table

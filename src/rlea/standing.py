@@ -73,7 +73,7 @@ class Standing:
         remedy = "align again, or remove it: the report can be made without it"
         other = "does not hold the standing of gold links"
         unreadable = "cannot be read as the standing of gold links"
-        arrays = load_arrays(path, _TYPES, FORMAT, unreadable=unreadable, other=other, remedy=remedy)
+        arrays, _ = load_arrays(path, _TYPES, FORMAT, unreadable=unreadable, other=other, remedy=remedy)
         if any(array.ndim != 1 for array in arrays.values()):
             raise InputError(other, path=path, remedy=remedy)
         if len({len(array) for array in arrays.values()}) != 1:

@@ -24,7 +24,7 @@ def decisions_of(pairs, worth, links=()):
 def trace():
     pairs = Pairs.of(np.array([3, 3, 5, 5, 9]), np.array([0, 1, 0, 1, 1]))
     worth = np.array([1, 2, 4, 3, 0], np.float32)
-    return Trace.of(decisions_of(pairs, worth, [(5, 0), (3, 1)]), say)
+    return Trace.of(decisions_of(pairs, worth, [(5, 0), (3, 1)]), say, ("own", "other"))
 
 
 def say(pairs):
@@ -39,10 +39,18 @@ def test_what_is_said_of_a_pair_is_kept_with_it(trace):
     assert trace.said(4, 0) is None
 
 
+def test_who_is_nearest_to_a_target(trace):
+    assert trace.best_source(0) == 5  # its link
+    assert trace.best_source(1) == 3
+    assert trace.best_source(7) is None
+    alone = Trace.of(decisions_of(Pairs.of(np.array([2, 4]), np.array([1, 1])), np.array([-2, -1], np.float32)))
+    assert alone.best_source(1) == 4
+
+
 def test_a_link_is_kept_that_is_not_among_the_best():
     pairs = Pairs.of(np.zeros(8), np.arange(8))
     worth = np.arange(8, 0, -1).astype(np.float32)
-    trace = Trace.of(decisions_of(pairs, worth, [(0, 7)]), say)
+    trace = Trace.of(decisions_of(pairs, worth, [(0, 7)]), say, ("own", "other"))
     assert trace.pairs(0)[0].tolist() == [*range(RIVALS), 7]
     assert trace.said(0, 7).tolist() == [0.0, 70.0]
 
@@ -85,6 +93,7 @@ def test_saved_and_loaded_it_is_the_same(trace, tmp_path):
     for name in ARRAYS:
         assert getattr(again, name).dtype == getattr(trace, name).dtype
         assert getattr(again, name).tolist() == getattr(trace, name).tolist()
+    assert again.columns == trace.columns == ("own", "other")
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
@@ -117,6 +126,7 @@ def broken(trace, name, change):
     [
         ("says", lambda array: array[1:], "do not fit together"),
         ("says", lambda array: array[:, 0].copy(), "do not fit together"),
+        ("says", lambda array: array[:, :1].copy(), "do not fit together"),
         ("worth", lambda array: array[1:], "do not fit together"),
         ("target_ids", lambda array: np.append(array, array), "do not fit together"),
         ("source_ids", lambda array: array[None], "do not fit together"),
@@ -127,7 +137,8 @@ def broken(trace, name, change):
 )
 def test_files_that_are_no_trace_are_refused(trace, tmp_path, name, change, words):
     path = tmp_path / "decisions.safetensors"
-    save_file(broken(trace, name, change), path, metadata={"rlea": '{"format": "rlea decisions 2"}'})
+    about = '{"format": "rlea decisions 2", "columns": ["own", "other"]}'
+    save_file(broken(trace, name, change), path, metadata={"rlea": about})
     with pytest.raises(InputError, match=words):
         Trace.load(path)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -40,13 +40,14 @@ class Trace:
     pair_target_ids: Ids  # (num_pairs,)
     worth: Floats  # (num_pairs,) before the first decision; after the last where nothing is learned
     says: Floats  # (num_pairs, num_columns) what whoever is heard says of a pair; no columns where nobody is
+    columns: tuple[str, ...] = ()  # who that is
 
     def __len__(self) -> int:
         return len(self.source_ids)
 
     @staticmethod
-    def of(decisions: Decisions, tell: Callable[[Pairs], Floats] | None = None) -> Trace:
-        """What is to be kept of a pass; `tell` gives a row of what is said of every pair."""
+    def of(decisions: Decisions, tell: Callable[[Pairs], Floats] | None = None, columns: Sequence[str] = ()) -> Trace:
+        """What is to be kept of a pass; `tell` gives a row of what is said of every pair, a number a column."""
         from rlea.agent.passes import numbers
         from rlea.agent.sight import Pairs
 
@@ -70,6 +71,7 @@ class Trace:
             pairs.target_ids,
             np.asarray(worth[kept], np.float32),
             np.zeros((len(kept), 0), np.float32) if tell is None else np.asarray(tell(pairs), np.float32),
+            tuple(columns),
         )
 
     @cached_property
@@ -84,6 +86,14 @@ class Trace:
         """The targets of a source's best pairs and their worth, the best first."""
         low, high = np.searchsorted(self.pair_source_ids, [source, source + 1])
         return self.pair_target_ids[low:high], self.worth[low:high]
+
+    def best_source(self, target: int) -> int | None:
+        """Who was given a target, or came nearest to it by worth; None where no pair of it is kept."""
+        given = np.flatnonzero(self.target_ids == target)
+        if len(given):
+            return int(self.source_ids[given[0]])
+        places = np.flatnonzero(self.pair_target_ids == target)
+        return int(self.pair_source_ids[places[np.argmax(self.worth[places])]]) if len(places) else None
 
     def said(self, source: int, target: int) -> Floats | None:
         """What is said of a pair, (num_columns,); None where the pair is not among the best of its source."""
@@ -100,13 +110,13 @@ class Trace:
 
     def put(self, path: Path) -> None:
         """Write it as it is, for a caller who sees to the whole."""
-        put_arrays(path, {name: getattr(self, name) for name in _TYPES}, FORMAT)
+        put_arrays(path, {name: getattr(self, name) for name in _TYPES}, FORMAT, columns=self.columns)
 
     @staticmethod
     def load(path: str | Path) -> Trace:
         """A trace as it was saved."""
         remedy = "align again, or remove it: the rest of the run can be explained without it"
-        arrays = load_arrays(
+        arrays, about = load_arrays(
             path,
             _TYPES,
             FORMAT,
@@ -114,12 +124,12 @@ class Trace:
             other="does not hold decisions of this version",
             remedy=remedy,
         )
-        trace = Trace(**arrays)
+        trace = Trace(**arrays, columns=tuple(map(str, about.get("columns", ()))))
         links, pairs = trace.source_ids.shape, trace.pair_source_ids.shape
         lengths = [trace.target_ids.shape, trace.keys.shape, trace.confidences.shape]
         others = [trace.pair_target_ids.shape, trace.worth.shape, trace.says.shape[:1]]
         fits = {*lengths} == {links} and {*others} == {pairs}
-        is_flat = len(links) == 1 and len(pairs) == 1 and trace.says.ndim == 2
+        is_flat = len(links) == 1 and len(pairs) == 1 and trace.says.shape[1:] == (len(trace.columns),)
         if not (fits and is_flat and np.all(trace.pair_source_ids[1:] >= trace.pair_source_ids[:-1])):
             raise InputError("holds decisions that do not fit together", path=path, remedy=remedy)
         return trace

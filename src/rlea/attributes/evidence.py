@@ -154,10 +154,8 @@ def score_attributes(
     )
 
 
-def compare_values(one: Sequence[str], other: Sequence[str], factor: float = 1.0) -> float:
+def compare_values(one: Sequence[str], other: Sequence[str]) -> float:
     """How far two literals agree, from 0 to 1; each is (value[, datatype[, language]]). 0 where they do not compare.
-
-    Numbers of the first are multiplied with `factor` before.
 
     >>> compare_values(["1 mile"], ["1.609 km"]) > 0.98, compare_values(["1984"], ["1984-05-02"])
     (True, 1.0)
@@ -173,7 +171,7 @@ def compare_values(one: Sequence[str], other: Sequence[str], factor: float = 1.0
     told = tell(graphs[0], graphs[1])
     if not len(told.source.attribute) or not len(told.target.attribute):
         return 0.0
-    return max(float(compare(told.source, told.target, told.texts, 0, 0, factor, 1.0)[0]), 0.0)
+    return max(float(compare(told.source, told.target, told.texts, 0, 0, 1.0, 1.0)[0]), 0.0)
 
 
 def _nothing(note: str) -> AttributeEvidence:

@@ -81,6 +81,8 @@ class Told:
     target_attributes: tuple[str, ...]
     source_functionality: Doubles  # (num_attributes,) entities that have the attribute, over its literals
     target_functionality: Doubles
+    source_rows: Ids  # (num_literals,) where the literals stand in the graph; of a place, its latitude
+    target_rows: Ids
     keys: pl.DataFrame  # side (0, 1), entity, attribute (null for words and cells), key: what candidates may share
 
 
@@ -96,7 +98,8 @@ def tell(source: KnowledgeGraph, target: KnowledgeGraph, *, max_attributes: int 
         parts.append(rows.select(pl.lit(number, dtype=pl.Int8).alias("side"), pl.all()))
     frame = _numbered(_join_coordinates(_read(pl.concat(parts)), names))
     # Rows of one entity and attribute stand in an order that hangs on what they say.
-    frame = frame.sort("side", "entity", "attribute", "kind", "low", "high", "written", "compact", "text", "language")
+    said = "kind", "low", "high", "written", "compact", "text", "language"
+    frame = frame.sort("side", "entity", "attribute", *said, "row")
     num_entities = source.num_entities, target.num_entities
     textual = frame.filter(pl.col("text") >= 0)
     texts = textual.select("text", "sorted").unique().sort("text")["sorted"].to_list()
@@ -110,6 +113,8 @@ def tell(source: KnowledgeGraph, target: KnowledgeGraph, *, max_attributes: int 
         names[1],
         _functionality(frame, 0, len(names[0])),
         _functionality(frame, 1, len(names[1])),
+        frame.filter(side=0)["row"].to_numpy().astype(np.int32),
+        frame.filter(side=1)["row"].to_numpy().astype(np.int32),
         _keys(frame),
     )
 
@@ -132,6 +137,7 @@ def _rows(graph: KnowledgeGraph, max_attributes: int) -> tuple[pl.DataFrame, tup
             "value": pl.Series(literals.values, dtype=pl.String),
             "datatype": pl.Series(literals.datatypes, dtype=pl.String),
             "language": pl.Series(literals.languages, dtype=pl.String),
+            "row": np.arange(len(literals.values), dtype=np.int32),
         },
         schema_overrides={"entity": pl.Int32, "attribute": pl.Int32},
     )
@@ -182,6 +188,7 @@ def _read(frame: pl.DataFrame) -> pl.DataFrame:
         pl.when(is_number).then("written").otherwise(0.0).alias("written"),
         pl.when(is_number).then("unit").otherwise(NO_UNIT).cast(pl.Int16).alias("unit"),
         "words",
+        "row",
     )
 
 

@@ -1,10 +1,23 @@
 """Why a link was made, or was not, asked of a run folder (docs/explain.md)."""
 
-from rlea.explain.answer import Case, Contradiction, Entity, Explanation, Link, Relation, Rival, Saying, Support, Values
+from rlea.explain.answer import (
+    Attribute,
+    Case,
+    Contradiction,
+    Entity,
+    Explanation,
+    Link,
+    Relation,
+    Rival,
+    Saying,
+    Support,
+    Values,
+)
 from rlea.explain.entities import find_entity
 from rlea.explain.run import Run, explain
 
 __all__ = [
+    "Attribute",
     "Case",
     "Contradiction",
     "Entity",

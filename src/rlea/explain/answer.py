@@ -66,16 +66,24 @@ class Saying:
     """What a channel says of a pair."""
 
     channel: str
-    what: str  # the number is: a likeness or a probability in [0, 1], or log-odds
+    what: str  # the number is: a likeness or a probability in [0, 1], or a part of the log-odds
     value: float
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """An attribute, for people and for machines."""
+
+    identifier: str
+    name: str
 
 
 @dataclass(frozen=True)
 class Values:
     """Two literals under attributes that correspond."""
 
-    source_attribute: str
-    target_attribute: str
+    source_attribute: Attribute
+    target_attribute: Attribute
     source_value: str
     target_value: str
     agreement: float  # of the values, in [0, 1]
@@ -110,12 +118,13 @@ class Rival:
 class Explanation:
     """The answer for a source, or for a pair.
 
-    `outcome` is "matched", "seed", "not matched" (of a pair) or "no link" (of a source). `target` and `case` are None
-    where a source without a link was asked for.
+    `outcome` is "matched", "seed", "not matched" (of a pair) or "no link" (of a source). `target` is None where a
+    source without a link was asked for; `case` and `values` are then of the link that was left out, if there is one.
     """
 
     matcher: str
     embedding: str
+    heard: tuple[str, ...]  # the channels that had their say
     pool: str
     outcome: str
     source: Entity
@@ -129,3 +138,12 @@ class Explanation:
     values: tuple[Values, ...]  # of the two entities, the most telling first
     rivals: tuple[Rival, ...]  # without the pair in question
     notes: tuple[str, ...]
+
+
+def name_others(matcher: str, embedding: str, heard: tuple[str, ...]) -> str:
+    """Who besides matched neighbours had a say in a run; empty where nobody did."""
+    if embedding:
+        return "the vectors"
+    if matcher == "paris":
+        return "literals that PARIS compared"
+    return " or ".join([", ".join(heard[:-1]), heard[-1]] if len(heard) > 1 else heard)

@@ -7,7 +7,6 @@ What channels said is what the run has kept; how alike vectors were it does not 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -22,16 +21,28 @@ from rlea.agent.sight import MAX_EDGES
 from rlea.agent.trace import RIVALS, Trace
 from rlea.blind import hide
 from rlea.errors import InputError
-from rlea.explain.answer import Case, Contradiction, Entity, Explanation, Link, Relation, Rival, Saying, Support
-from rlea.explain.entities import called, find_entity
+from rlea.explain.answer import (
+    Case,
+    Contradiction,
+    Entity,
+    Explanation,
+    Link,
+    Relation,
+    Rival,
+    Saying,
+    Support,
+    name_others,
+)
+from rlea.explain.entities import find_entity, find_in_either
 from rlea.explain.folder import place_links, read_inputs, read_record, read_trace
-from rlea.explain.values import values_of
+from rlea.explain.values import Comparison, read_correspondences
 from rlea.fusion.telling import SAYINGS
 from rlea.graph import GraphPair, Ids, KnowledgeGraph, choose_pool
 from rlea.matchers import MATCHERS
 from rlea.names import local_name
 from rlea.neighbourhood import Neighbourhood, most_frequent
 from rlea.readers.link_files import read_link_rows
+from rlea.record import as_dict
 
 CLOSER_LOOK = 4 * RIVALS  # rivals by a first estimate that are weighed exactly
 
@@ -94,8 +105,9 @@ class Run:
     def explain(self, source: str, target: str | None = None) -> Explanation:
         """Explain the link of a source, or a pair; see `explain`."""
         pair = self.pair
-        s, t = self._asked_for(source, target)
+        s, t, notes = self._asked_for(source, target)
         own = self._link_of(s)
+        left_out = self._left_out(s) if own is None else None
         in_pool = bool(self._is_open[0][s])
         taken: Link | None = None
         if t is None:
@@ -105,46 +117,60 @@ class Run:
         else:
             outcome, taken = "not matched", self._link_back(t)
             in_pool = in_pool and bool(self._is_open[1][t])
+        weighed = t if t is not None or left_out is None else pair.target.entity_index[left_out.target.identifier]
         return Explanation(
             matcher=self.matcher,
             embedding=self.embedding,
+            heard=self.heard,
             pool=self.pool,
             outcome=outcome,
             source=_entity(pair.source, s),
             target=None if t is None else _entity(pair.target, t),
             link=own,
             taken=taken,
-            left_out=self._left_out(s) if own is None else None,
+            left_out=left_out,
             in_pool=in_pool,
             num_steps=None if self.trace is None else len(self.trace),
-            case=None if t is None else self.weigh(s, t),
-            values=() if t is None else values_of(self._seen, self.record, s, t),
-            rivals=self._rivals(s, t),
-            notes=self.notes,
+            case=None if weighed is None else self.weigh(s, weighed),
+            values=() if weighed is None or self._comparison is None else self._comparison.of(s, weighed),
+            rivals=self._rivals(s, weighed),
+            notes=(*self.notes, *notes),
         )
 
-    def _asked_for(self, source: str, target: str | None) -> tuple[int, int | None]:
-        """The ids that are meant. One entity alone may be of either graph: of the target, its link is asked for."""
+    def _asked_for(self, source: str, target: str | None) -> tuple[int, int | None, tuple[str, ...]]:
+        """The ids that are meant, and what is to be said about that. One entity alone may be of either graph."""
         pair = self.pair
         if target is not None:
-            ids = find_entity(pair.source, source, "source", pair.target)
-            return ids, find_entity(pair.target, target, "target", pair.source)
-        if not called(pair.source, source) and called(pair.target, source):
-            there = find_entity(pair.target, source, "target")
-            back = int(self.memory.counterparts_back[there])
-            if back >= 0:
-                return back, there
+            s = find_entity(pair.source, source, "source", pair.target)
+            return s, find_entity(pair.target, target, "target", pair.source), ()
+        side, found = find_in_either(pair, source)
+        if side == "source":
+            return found, self._target_of(found), ()
+        back = int(self.memory.counterparts_back[found])
+        if back >= 0:
+            return back, found, ()
+        name = pair.target.names[found] or pair.target.entities[found]
+        nearest = None if self.trace is None else self.trace.best_source(found)
+        if nearest is None:
             raise InputError(
-                f"no link was found for {source!r} of the target graph",
+                f"no link was found for {name!r} of the target graph",
                 remedy="ask about a pair: an entity of the source graph, and then this one",
             )
-        s = find_entity(pair.source, source, "source", pair.target)
-        return s, self._target_of(s)
+        return nearest, found, (f"no link was found for {name}; this is the source that came nearest to it",)
 
     @cached_property
-    def _seen(self) -> GraphPair:
-        """The graphs as they were shown to the run."""
-        return hide(self.pair, self.record.get("result", {}).get("hidden", ()))
+    def heard(self) -> tuple[str, ...]:
+        """The channels that had their say, by the record."""
+        listed = as_dict(self.record.get("embedding_info")).get("heard")
+        names = [as_dict(one).get("channel") for one in (listed if isinstance(listed, list) else [])]
+        return tuple(dict.fromkeys(name for name in names if isinstance(name, str)))
+
+    @cached_property
+    def _comparison(self) -> Comparison | None:
+        """The literals of the graphs, as they were shown to the run; None where it did not listen to attributes."""
+        found = read_correspondences(self.record)
+        hidden = as_dict(self.record.get("result")).get("hidden")
+        return Comparison(hide(self.pair, hidden if isinstance(hidden, list) else ()), found) if found else None
 
     # ---- evidence ---------------------------------------------------------------------------------------------------
 
@@ -224,10 +250,10 @@ class Run:
     def _says(self, source: int, target: int) -> tuple[Saying, ...]:
         """What channels say of a pair, where the run has kept it."""
         row = None if self.trace is None else self.trace.said(source, target)
-        if row is None or len(row) != len(SAYINGS):
+        if self.trace is None or row is None:
             return ()
-        rows = zip(SAYINGS.values(), row.tolist(), strict=True)
-        return tuple(Saying(*about, value) for about, value in rows if not math.isnan(value))
+        about = [SAYINGS.get(column, (column, "")) for column in self.trace.columns]
+        return tuple(Saying(*words, value) for words, value in zip(about, row.tolist(), strict=True))
 
     @cached_property
     def _expected(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
@@ -303,8 +329,8 @@ class Run:
         wrong, mine_wrong = (each.source_missing + each.target_missing for each in (case, mine))
         if wrong > mine_wrong:
             return f"more contradiction ({wrong:.2f} against {mine_wrong:.2f})"
-        decided = "the vectors" if MATCHERS[self.matcher].takes_vectors else "names, words or attributes"
-        return f"no less speaks for it here: {decided} must have decided"
+        decided = name_others(self.matcher, self.embedding, self.heard)
+        return f"no less speaks for it here{f': {decided} must have decided' if decided else ''}"
 
     # ---- links ------------------------------------------------------------------------------------------------------
 

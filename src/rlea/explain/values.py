@@ -2,53 +2,93 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from rlea.explain.answer import Values
+from rlea.attributes.comparison import compare
+from rlea.attributes.values import PLACE, Side, Told, tell
+from rlea.explain.answer import Attribute, Values
 from rlea.fusion import ATTRIBUTES
-from rlea.graph import GraphPair, KnowledgeGraph
+from rlea.graph import GraphPair, Ids, KnowledgeGraph
 from rlea.names import local_name
+from rlea.record import as_dict
 
-MOST_COMPARED = 200  # pairs of literals; whoever has more of them shows those of the surest attributes
-
-
-def values_of(seen: GraphPair, record: dict[str, Any], source: int, target: int) -> tuple[Values, ...]:
-    """For every literal of the source its most alike one of the target, the surest attributes and most alike first.
-
-    `seen` is what the run was shown, and `record` its record; without attributes in it there is nothing to tell.
-    """
-    from rlea.attributes import compare_values
-
-    own, other = _literals(seen.source, source), _literals(seen.target, target)
-    best: dict[tuple[str, str], Values] = {}  # attribute and value of the source
-    left = MOST_COMPARED
-    for row in _correspondences(record):
-        for value, *kind in own.get(row["source"], ()):
-            for value_there, *kind_there in other.get(row["target"], ()):
-                if left == 0:
-                    break
-                left -= 1
-                alike = compare_values((value, *kind), (value_there, *kind_there), float(row["factor"]))
-                key = row["source"], value
-                if key not in best or best[key].agreement * best[key].strength < alike * row["strength"]:
-                    names = local_name(row["source"]), local_name(row["target"])
-                    best[key] = Values(*names, value, value_there, alike, float(row["strength"]))
-    return tuple(sorted(best.values(), key=lambda found: (-found.agreement * found.strength, -found.strength)))
+MOST = 100  # literals of an attribute that an entity is asked for; those that the other has, too, come first
 
 
-def _correspondences(record: dict[str, Any]) -> list[dict[str, Any]]:
-    """The attributes that correspond, the surest first, as the record of a run with that channel has them."""
-    heard = record.get("embedding_info", {}).get("heard", [])
-    return [row for channel in heard if channel["channel"] == ATTRIBUTES for row in channel.get("correspondences", [])]
+@dataclass(frozen=True)
+class Correspondence:
+    """Two attributes that correspond, as the record of a run has them."""
+
+    source: str
+    target: str
+    strength: float
+    factor: float
 
 
-def _literals(graph: KnowledgeGraph, entity: int) -> dict[str, list[tuple[str, str, str]]]:
-    """Attribute -> values with their datatypes and languages."""
-    facts = graph.literals
-    found: dict[str, list[tuple[str, str, str]]] = {}
-    for row in np.flatnonzero(facts.entity_ids == entity).tolist():
-        rows = found.setdefault(graph.attributes[facts.attribute_ids[row]], [])
-        rows.append((facts.values[row], facts.datatypes[row], facts.languages[row]))
+def read_correspondences(record: dict[str, Any]) -> tuple[Correspondence, ...]:
+    """What a run found out about attributes, the surest first; nothing where it did not listen to them."""
+    heard = as_dict(record.get("embedding_info")).get("heard")
+    rows = [
+        as_dict(row)
+        for channel in (heard if isinstance(heard, list) else [])
+        if as_dict(channel).get("channel") == ATTRIBUTES
+        for row in channel.get("correspondences") or []
+    ]
+    return tuple(
+        Correspondence(str(row["source"]), str(row["target"]), float(row["strength"]), float(row["factor"]))
+        for row in rows
+        if {"source", "target", "strength", "factor"} <= row.keys()
+    )
+
+
+class Comparison:
+    """All literals that a run was shown, read as it read them."""
+
+    def __init__(self, seen: GraphPair, correspondences: tuple[Correspondence, ...]) -> None:
+        self.seen, self.correspondences = seen, correspondences
+        self.told: Told = tell(seen.source, seen.target)
+
+    def of(self, source: int, target: int) -> tuple[Values, ...]:
+        """For every literal of the source its most alike one of the target, the surest and most alike first.
+
+        What cannot be compared, such as a date and a name, is left out.
+        """
+        told = self.told
+        own = _literals(told.source, told.source_attributes, source)
+        other = _literals(told.target, told.target_attributes, target)
+        best: dict[int, Values] = {}
+        for pair in self.correspondences:
+            places, places_there = own.get(pair.source, []), other.get(pair.target, [])
+            texts = {p: _shown(self.seen.source, told.source, told.source_rows, p) for p in places}
+            texts_there = {q: _shown(self.seen.target, told.target, told.target_rows, q) for q in places_there}
+            for p in _first(texts, texts_there):
+                for q in _first(texts_there, texts):
+                    alike = float(compare(told.source, told.target, told.texts, p, q, pair.factor, 1.0)[0])
+                    if alike < 0:
+                        continue
+                    if p not in best or best[p].agreement * best[p].strength < alike * pair.strength:
+                        here, there = (Attribute(name, local_name(name)) for name in (pair.source, pair.target))
+                        best[p] = Values(here, there, texts[p], texts_there[q], alike, pair.strength)
+        return tuple(sorted(best.values(), key=lambda found: (-found.agreement * found.strength, -found.strength)))
+
+
+def _first(texts: dict[int, str], others: dict[int, str]) -> list[int]:
+    """So many places that comparing them takes no time, those whose text the other side has before all else."""
+    known = set(others.values())
+    return sorted(texts, key=lambda place: texts[place] not in known)[:MOST]
+
+
+def _literals(side: Side, attributes: tuple[str, ...], entity: int) -> dict[str, list[int]]:
+    """Attribute -> the places of an entity's literals."""
+    found: dict[str, list[int]] = {}
+    for place in range(side.starts[entity], side.starts[entity + 1]):
+        found.setdefault(attributes[side.attribute[place]], []).append(place)
     return found
+
+
+def _shown(graph: KnowledgeGraph, side: Side, rows: Ids, place: int) -> str:
+    """A literal as it stands in the graph; a place by both its coordinates, which may stand there apart."""
+    if side.kind[place] == PLACE:
+        return f"{side.low[place]:g}, {side.high[place]:g}"
+    return graph.literals.values[int(rows[place])]

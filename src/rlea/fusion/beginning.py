@@ -48,8 +48,8 @@ class Beginning:
         )
         if not len(self.seeds):
             return f"there are no seeds: it began with {agreed}"
-        little = "are few" if len(self.seeds) > 1 else "is little"
-        seeds = f"it began with {counted(len(self.seeds), 'seed')}, which {little}"
+        few = f"{len(self.seeds):,} seeds, which are few" if len(self.seeds) > 1 else "one seed"
+        seeds = f"it began with {few}"
         return f"{seeds}, and {agreed}" if len(self.agreed) else f"{seeds}, and no pairs that channels agree on"
 
     def as_dict(self) -> dict[str, Any]:

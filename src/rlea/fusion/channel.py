@@ -30,6 +30,7 @@ class Channel:
     proposals: Pairs
     score: Callable[[Pairs], Floats]  # (num_pairs,) -> (num_pairs, len(columns))
     info: dict[str, Any] = field(default_factory=dict)  # for the record
+    told: Callable[[Pairs], Floats] | None = None  # likewise, in numbers that people know; the scores if there is none
 
     def best(self) -> NDArray[np.bool_]:
         """Which proposals are the only best ones of both their entities."""

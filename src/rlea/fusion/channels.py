@@ -61,8 +61,16 @@ def reason(pair: GraphPair, links: Links, *, progress: Progress = silent) -> Cha
     near = is_near(pairs, certainty, PROPOSALS) if len(pairs) else np.zeros(0, np.bool_)
     pairs, certainty = Pairs(pairs.source_ids[near], pairs.target_ids[near]), certainty[near]
     table = Table(pairs, certainty)
+    probabilities = Table(Pairs(found.source_ids, found.target_ids), np.asarray(1 - found.doubts, np.float32))
     info = {"iterations": len(found.iterations), "schema": found.schema}
-    return Channel(PARIS, ("paris",), pairs, lambda wanted: table(wanted)[:, None], info)
+    return Channel(
+        PARIS,
+        ("paris",),
+        pairs,
+        lambda wanted: table(wanted)[:, None],
+        info,
+        lambda wanted: probabilities(wanted)[:, None],
+    )
 
 
 def _names(pair: GraphPair, links: Links, encoder: str, progress: Progress) -> list[Channel]:
@@ -114,9 +122,11 @@ def _attributes(pair: GraphPair, links: Links, progress: Progress) -> Channel:
         support, conflict = found.weigh(pairs.source_ids, pairs.target_ids)
         return np.column_stack([np.minimum(support, MOST_SUPPORT) / SUPPORT_UNIT, conflict / CONFLICT_UNIT])
 
-    return Channel(
-        ATTRIBUTES, ("attributes", "conflict"), Pairs(found.source_ids, found.target_ids), score, found.as_dict()
-    )
+    def told(pairs: Pairs) -> Floats:
+        return np.column_stack(found.weigh(pairs.source_ids, pairs.target_ids))
+
+    proposals = Pairs(found.source_ids, found.target_ids)
+    return Channel(ATTRIBUTES, ("attributes", "conflict"), proposals, score, found.as_dict(), told)
 
 
 def _of_sparse(name: str, column: str, vectors: Embeddings, proposals: Pairs, info: dict[str, Any]) -> Channel:

@@ -18,7 +18,7 @@ from rlea.fusion.agent import FusedAgent, FusionSettings
 from rlea.fusion.channel import Channel
 from rlea.fusion.channels import Evidence
 from rlea.fusion.contribution import contributions
-from rlea.fusion.telling import tell_pairs
+from rlea.fusion.telling import columns_of, tell_pairs
 from rlea.graph import GraphPair, Ids
 from rlea.matching import Matching, Task
 from rlea.progress import Progress, silent
@@ -78,7 +78,7 @@ def find_by_all(
     return Found(
         matching,
         candidates_of(decisions.pairs, worth, source_ids, target_ids),
-        Trace.of(decisions, lambda pairs: tell_pairs(heard, pairs)),
+        Trace.of(decisions, lambda pairs: tell_pairs(heard, pairs), columns_of(heard)),
         schema,
         info,
     )

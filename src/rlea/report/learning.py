@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from rlea.record import as_dict
 from rlea.report.page import Plot
 from rlea.report.plots import Axis, line_plot, lines_plot
 
@@ -108,11 +109,6 @@ def _curve(points: Sequence[tuple[float, float]], x_label: str, y_label: str) ->
 
 
 # ---- what a record may hold -----------------------------------------------------------------------------------------
-
-
-def as_dict(value: Any) -> Row:
-    """An object of the record; an empty one where it is something else."""
-    return value if isinstance(value, dict) else {}
 
 
 def is_number(value: Any) -> bool:

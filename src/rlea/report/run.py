@@ -20,10 +20,10 @@ from rlea.matchers import MATCHERS
 from rlea.matching import Matching
 from rlea.probe import describe_probe, is_easy
 from rlea.progress import counted
-from rlea.record import as_json
+from rlea.record import as_dict, as_json
 from rlea.report.fates import count_fates
 from rlea.report.hardest import Drawing
-from rlea.report.learning import CURVE_POINTS, as_dict, choice_rows, is_number, learning_plots
+from rlea.report.learning import CURVE_POINTS, choice_rows, is_number, learning_plots
 from rlea.report.page import (
     Plot,
     Section,

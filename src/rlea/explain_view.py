@@ -5,21 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from rich.console import Group
-from rich.markup import escape
 from rich.table import Table
 
-from rlea.explain.answer import Case, Contradiction, Explanation, Link, Relation
+from rlea.explain.answer import Contradiction, Explanation, Link, Relation, name_others
+from rlea.screen import as_text
 
 MOST_LETTERS = 60  # of a value that are shown
 
 
 def explanation_view(answer: Explanation, rows: int = 8) -> Group:
     """Why a link is as it is, in a few sentences and tables; `rows` bounds each table."""
-    parts: list[Any] = [*_verdict(answer), *(f"[yellow]Note:[/yellow] {escape(note)}" for note in answer.notes)]
+    parts: list[Any] = [*_verdict(answer), *(f"[yellow]Note:[/yellow] {as_text(note)}" for note in answer.notes)]
     if answer.case is not None:
         parts += _saying_parts(answer)
         parts += _value_parts(answer, rows)
-        parts += _case_parts(answer.case, rows, "the vectors" if answer.embedding else "names, words or attributes")
+        parts += _case_parts(answer, rows)
     if answer.rivals:
         parts.append(_rival_table(answer))
     return Group(*parts)
@@ -28,31 +28,31 @@ def explanation_view(answer: Explanation, rows: int = 8) -> Group:
 def _verdict(answer: Explanation) -> list[str]:
     """What became of the pair, or of the source."""
     source, target, link = answer.source, answer.target, answer.link
-    ends = escape(source.name) if target is None else f"{escape(source.name)} - {escape(target.name)}"
-    shown = escape(source.identifier) if target is None else escape(f"{source.identifier} - {target.identifier}")
+    ends = as_text(source.name) if target is None else f"{as_text(source.name)} - {as_text(target.name)}"
+    shown = as_text(source.identifier) if target is None else as_text(f"{source.identifier} - {target.identifier}")
     by = f"by {answer.matcher}" + (f" on {answer.embedding}" if answer.embedding else "")
     lines = []
     if answer.outcome == "seed":
         lines.append("A seed: it was given, not decided.")
     elif answer.outcome == "matched":
         assert link is not None
-        lines.append(f"Matched {escape(by)}: {_decision(link, answer)}.")
+        lines.append(f"Matched {as_text(by)}: {_decision(link, answer)}.")
     elif answer.outcome == "not matched":
-        lines.append(f"Not matched {escape(by)}.")
+        lines.append(f"Not matched {as_text(by)}.")
         for name, other in ((source.name, link), ("" if target is None else target.name, answer.taken)):
             if other is not None:
                 partner = other.target if other is link else other.source
-                lines.append(f"{escape(name)} is matched with {escape(partner.name)}: {_decision(other, answer)}.")
+                lines.append(f"{as_text(name)} is matched with {as_text(partner.name)}: {_decision(other, answer)}.")
     else:
-        lines.append(f"No link was found for it {escape(by)}.")
+        lines.append(f"No link was found for it {as_text(by)}.")
     if answer.left_out is not None:
         lost = answer.left_out
         lines.append(
-            f"It was matched with {escape(lost.target.name)} ({_decision(lost, answer)}), "
+            f"It was matched with {as_text(lost.target.name)} ({_decision(lost, answer)}), "
             "which is not among the links that were kept."
         )
     if not answer.in_pool and answer.outcome != "seed":
-        lines.append(f"It was not to be matched: not among the entities of the pool ({escape(answer.pool)}).")
+        lines.append(f"It was not to be matched: not among the entities of the pool ({as_text(answer.pool)}).")
     return [f"[bold]{ends}[/bold]", f"[dim]{shown}[/dim]", *lines]
 
 
@@ -68,12 +68,14 @@ def _saying_parts(answer: Explanation) -> list[Any]:
     """What the channels say, beside the best of the rivals."""
     assert answer.case is not None
     if not answer.case.says:
-        return []
+        if not answer.heard or answer.num_steps is None or answer.outcome == "seed":
+            return []
+        return ["What channels say is kept of the best pairs of every source; this is none of them."]
     rival = next((rival for rival in answer.rivals if rival.case.says), None)
     table = Table("channel", "says", title="What the channels say", title_justify="left")
     table.add_column("of it", justify="right")
     if rival is not None:
-        table.add_column(f"of {escape(rival.target.name)}", justify="right")
+        table.add_column(f"of {as_text(rival.target.name)}", justify="right")
     there = {} if rival is None else {row.what: row.value for row in rival.case.says}
     for row in answer.case.says:
         other = [] if rival is None else [f"{there[row.what]:.2f}" if row.what in there else "-"]
@@ -92,8 +94,8 @@ def _value_parts(answer: Explanation, rows: int) -> list[Any]:
         table.add_column(name, justify="right")
     for row in answer.values[:rows]:
         table.add_row(
-            escape(f"{row.source_attribute}\n{row.target_attribute}"),
-            escape(f"{_short(row.source_value)}\n{_short(row.target_value)}"),
+            as_text(f"{row.source_attribute.name}\n{row.target_attribute.name}"),
+            as_text(f"{_short(row.source_value)}\n{_short(row.target_value)}"),
             f"{row.agreement:.2f}",
             f"{row.strength:.2f}",
         )
@@ -106,8 +108,10 @@ def _short(text: str) -> str:
     return line if len(line) <= MOST_LETTERS else f"{line[: MOST_LETTERS - 1]}…"
 
 
-def _case_parts(case: Case, rows: int, beside: str) -> list[Any]:
-    """What speaks for a pair, and what against it; `beside` is where more may come from."""
+def _case_parts(answer: Explanation, rows: int) -> list[Any]:
+    """Which neighbours speak for a pair, and which against it."""
+    case = answer.case
+    assert case is not None
     parts: list[Any] = []
     if case.supports:
         table = Table(title=f"Neighbours that speak for it (evidence {case.evidence:.3f})", title_justify="left")
@@ -118,15 +122,17 @@ def _case_parts(case: Case, rows: int, beside: str) -> list[Any]:
         shown = [row for row in case.supports[:rows] if row.evidence >= 0.0005 or row is case.supports[0]]
         for row in shown:
             table.add_row(
-                escape(f"{row.source.name}\n{row.target.name}") + (" [dim](seed)[/dim]" if row.is_seed else ""),
-                escape(f"{_arrow(row.source_relation)}\n{_arrow(row.target_relation)}"),
+                as_text(f"{row.source.name}\n{row.target.name}") + (" [dim](seed)[/dim]" if row.is_seed else ""),
+                as_text(f"{_arrow(row.source_relation)}\n{_arrow(row.target_relation)}"),
                 *(f"{value:.2f}" for value in (row.correspondence, row.identifying, row.trust)),
                 f"{row.evidence:.3f}",
             )
         table.caption = _more(len(case.supports) - len(shown))
         parts.append(table)
     else:
-        parts.append(f"No matched neighbour speaks for it: what there is comes from {beside}.")
+        beside = name_others(answer.matcher, answer.embedding, answer.heard)
+        more = f": what there is comes from {beside}" if beside else ""
+        parts.append(f"No matched neighbour speaks for it{more}.")
     against = [("source", row) for row in case.source_contradictions if _is_against(row)]
     against += [("target", row) for row in case.target_contradictions if _is_against(row)]
     against.sort(key=lambda found: -found[1].missing)
@@ -138,9 +144,9 @@ def _case_parts(case: Case, rows: int, beside: str) -> list[Any]:
             seed = " [dim](seed)[/dim]" if contradiction.is_seed else ""
             table.add_row(
                 side,
-                escape(contradiction.neighbour.name),
-                escape(_arrow(contradiction.relation)),
-                escape(contradiction.counterpart.name) + seed,
+                as_text(contradiction.neighbour.name),
+                as_text(_arrow(contradiction.relation)),
+                as_text(contradiction.counterpart.name) + seed,
                 f"{contradiction.missing:.2f}",
             )
         table.caption = _more(len(against) - rows)
@@ -165,7 +171,7 @@ def _rival_table(answer: Explanation) -> Table:
         case = rival.case
         worth = ["-" if case.worth is None else f"{case.worth:.2f}"] if has_worth else []
         missing = f"{case.source_missing + case.target_missing:.2f}"
-        table.add_row(escape(rival.target.name), *worth, f"{case.evidence:.3f}", missing, escape(rival.why))
+        table.add_row(as_text(rival.target.name), *worth, f"{case.evidence:.3f}", missing, as_text(rival.why))
     return table
 
 
