@@ -204,7 +204,11 @@ def test_a_link_that_was_left_out_is_told(own):
     other = explain(own, "Madrid").rivals[0]
     assert other.target.name == "Roma"
     assert other.taken is None
-    assert other.why.startswith("less evidence (")
+    assert re.fullmatch(r"taken by Rome \(step 1, confidence [\d.]+\), a link that was not kept", other.why)
+    pair = explain(own, "Madrid", "Roma")
+    assert (pair.left_out, pair.left_out_back) == (None, answer.left_out)
+    assert explain(own, "Roma").left_out == explain(own, "Roma").left_out_back == answer.left_out
+    assert explain(own, "Roma").notes == ()
 
 
 @pytest.mark.parametrize("how", ["other links", "other graphs"])
@@ -386,7 +390,40 @@ def test_of_a_target_without_a_link_the_nearest_source_is_told(own):
     assert (answer.source.name, answer.left_out.target.name) == ("Madrid", "Madrido")
 
 
-def test_an_identifier_is_nobodys_name(tmp_path):
+def test_a_target_with_several_links_says_so(own):
+    head, *rows = (own / "links.tsv").read_text().splitlines(keepends=True)
+    sources = [row.split("\t")[0] for row in rows]
+    changed = [f"{source}\thttp://t.example/Roma\t0.{k + 1}\n" for k, source in enumerate(sources)]
+    (own / "links.tsv").write_text("".join([head, *changed]))
+    answer = explain(own, "Roma")
+    names = [source.rpartition("/")[2] for source in sources]
+    assert answer.source.name == names[-1]
+    assert answer.notes == (f"Roma has other links, less sure: {', '.join(names[-2::-1])}",)
+
+
+def named(side, **names):
+    """A graph of entities with these names, by identifier."""
+    ends = [f"http://{side}/{key}" for key in names]
+    triples = pl.DataFrame({"head": ends, "relation": ["http://r"] * len(ends), "tail": ends[::-1]})
+    return KnowledgeGraph.build(triples, names=dict(zip(ends, names.values(), strict=True)))
+
+
+def test_a_name_is_taken_as_it_is_typed_before_all_else():
+    pair = rlea.GraphPair("", named("s", a="C", b="A B"), named("t", c="C", d="C#", e="A_B", f="Python"))
+    meant = [find_in_either(pair, text) for text in ("C", "C#", "A_B", "A%20B")]
+    found = [(side, getattr(pair, side).names[number]) for side, number in meant]
+    assert found == [("source", "C"), ("target", "C#"), ("target", "A_B"), ("source", "A B")]
+    assert pair.target.names[find_entity(pair.target, "C#", "target", pair.source)] == "C#"
+
+
+def test_a_name_may_be_an_identifier_of_the_other_graph():
+    source = KnowledgeGraph.build(pl.DataFrame({"head": ["Python"], "relation": ["r"], "tail": ["Snake"]}))
+    pair = rlea.GraphPair("", source, named("t", Q2="Python"))
+    assert find_entity(pair.target, "Python", "target", pair.source) == 0
+    assert find_in_either(pair, "Python") == ("source", 0)
+
+
+def test_an_identifier_is_nobodys_name():
     """Both graphs number their entities alike, and what has the same number is not the same."""
     triples = [
         pl.DataFrame({"head": [f"http://{side}/P1"], "relation": ["http://r"], "tail": [f"http://{side}/P2"]})
@@ -490,7 +527,8 @@ def test_the_terminal_tells_the_same(own, run_cli):
     assert "worth" in text
     links = (own / "links.tsv").read_text().splitlines(keepends=True)
     (own / "links.tsv").write_text("".join(line for line in links if "Rome" not in line))
-    assert "It was matched with Roma (step 1 of 3" in printed(run_cli, own, "Rome")
+    assert "It was given Roma (step 1 of 3" in printed(run_cli, own, "Rome")
+    assert printed(run_cli, own, "Roma").count("Rome was given Roma (step 1 of 3") == 1
     (own / "links.tsv").write_text("".join(links[:-1]) + links[-1].replace(links[-1].split("\t")[2], "0.1\n"))
     done = run_cli("explain", own, "Paris")
     assert "Note: decisions.safetensors is of other links" in " ".join(done.out.split())
@@ -573,6 +611,10 @@ def spoil(run, how):
             file.write("<http://s.example/a> <http://s.example/b> <http://s.example/c> .\n")
     elif how == "other links":
         (run / "links.tsv").write_text("source\ttarget\tconfidence\nhttp://s.example/Oslo\thttp://t.example/Roma\t1\n")
+    elif how == "open quotes":
+        (run / "run.json").write_text(json.dumps({**record, "command": "rlea align 'x"}))
+    elif how == "other pool":
+        (run / "run.json").write_text(json.dumps({**record, "result": {**record["result"], "pool": "foo"}}))
     elif how == "odd record":
         result = {**record["result"], "hidden": None}
         (run / "run.json").write_text(json.dumps({**record, "embedding_info": None, "result": result}))
@@ -590,6 +632,8 @@ def spoil(run, how):
         ("other matcher", "is not the record of an alignment"),
         ("no fingerprint", "is not the record of an alignment"),
         ("by a program", "does not tell where its graphs are; in Python"),
+        ("open quotes", "does not tell where its graphs are"),
+        ("other pool", "is not the record of an alignment"),
         ("gone", "target.nt of this run is not there; put it back"),
         ("seeds gone", "seeds.tsv of this run is not there"),
         ("changed", "no longer those of this run; align them again"),

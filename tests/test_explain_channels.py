@@ -102,7 +102,7 @@ def test_the_rival_has_its_own_column():
     rivals = (Rival(Entity("t2", "Second"), case(other), None, "worth less"),)
     pair = Entity("s1", "[bold]One[/bold] :smile:"), Entity("t1", "First\x1b[31m")
     answer = Explanation(
-        "fused", "", ("names", "paris"), "all", "matched", *pair, None, None, None, True, 3, case(says), (), rivals, ()
+        "fused", "", ("names", "paris"), "all", "matched", *pair, *[None] * 4, True, 3, case(says), (), rivals, ()
     )
     answer = replace(answer, outcome="no link")
     text = printed(answer)
@@ -119,6 +119,29 @@ def test_the_rival_has_its_own_column():
 
 def test_text_of_users_keeps_what_scripts_need():
     assert as_text("می\u200cخواهم\ta\x07") == "می\u200cخواهم a "
+
+
+@pytest.mark.parametrize(("more", "is_told"), [((), False), (("--precision", "0.9"), True), (("--abstain",), True)])
+def test_without_seeds_it_is_said_that_confidences_were_not_confirmed(tmp_path, run_cli, more, is_told):
+    write_synthetic(tmp_path / "pair", SyntheticSettings(200, seeds=0.1, seed=5))  # 20 seeds
+    done = run_cli("align", tmp_path / "pair", "--output", tmp_path / "out", *more)
+    assert done.code == 0
+    words = f"nobody has confirmed, so {more[0] if more else ''}"
+    assert (words in " ".join(done.out.split())) == is_told
+    notes = json.loads((tmp_path / "out" / "run.json").read_text())["result"]["notes"]
+    assert any(words in note for note in notes) == is_told
+    if more[:1] == ("--precision",):
+        check_rivals_of_what_was_cut(tmp_path / "out")
+
+
+def check_rivals_of_what_was_cut(folder):
+    """Nobody is said to have taken a target that was given to somebody, whatever became of the link."""
+    run = Run.open(folder)
+    kept = set(run.source_ids.tolist())
+    for source in [number for number in run.trace.source_ids.tolist() if number not in kept][:20]:
+        for rival in run.explain(run.pair.source.entities[source]).rivals:
+            given = run.trace.given_to(run.pair.target.entity_index[rival.target.identifier])
+            assert given is None or (rival.why.startswith("taken by ") and "nobody" not in rival.why)
 
 
 # ---- values ---------------------------------------------------------------------------------------------------------
@@ -223,6 +246,17 @@ def test_values_that_were_hidden_are_not_told(tmp_path):
         {"embedding_info": {"heard": "all"}},
         {"embedding_info": {"heard": [None, {"channel": "names"}, {"channel": "attributes", "correspondences": None}]}},
         {"embedding_info": {"heard": [{"channel": "attributes", "correspondences": [{"source": "a"}, 3]}]}},
+        {"embedding_info": {"heard": [{"channel": "attributes", "correspondences": 5}]}},
+        {
+            "embedding_info": {
+                "heard": [
+                    {
+                        "channel": "attributes",
+                        "correspondences": [{"source": "a", "target": "b", "strength": None, "factor": "x"}],
+                    }
+                ]
+            }
+        },
     ],
 )
 def test_records_that_tell_nothing_of_attributes(record):

@@ -166,7 +166,7 @@ def align(
     preset: Preset = "context",
     agent: Annotated[str, typer.Option(help="A trained agent (`rlea train`) for --matcher rlea.")] = "",
     precision: Annotated[
-        float, typer.Option(help="Keep only the surest links: this share of them should be right, such as 0.95.")
+        float, typer.Option(help="Keep only the surest links: this share should be right, by what seeds teach (0.95).")
     ] = 0.0,
     abstain: Annotated[
         bool,
@@ -223,6 +223,8 @@ def align(
     out.print(f"[bold]{as_text(describe(pair))}[/bold]")
     show_notes(pair, quiet)
     out.print(result_table(result))
+    for caution in result.cautions:
+        out.print(f"[yellow]Note:[/yellow] {as_text(caution)}.")
     show_strings(result)
     if (contributed := channel_table(result)) is not None:
         out.print(contributed)

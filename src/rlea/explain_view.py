@@ -45,12 +45,10 @@ def _verdict(answer: Explanation) -> list[str]:
                 lines.append(f"{as_text(name)} is matched with {as_text(partner.name)}: {_decision(other, answer)}.")
     else:
         lines.append(f"No link was found for it {as_text(by)}.")
-    if answer.left_out is not None:
-        lost = answer.left_out
-        lines.append(
-            f"It was matched with {as_text(lost.target.name)} ({_decision(lost, answer)}), "
-            "which is not among the links that were kept."
-        )
+    for lost in dict.fromkeys(link for link in (answer.left_out, answer.left_out_back) if link is not None):
+        who = "It" if target is None else as_text(lost.source.name)
+        decided = f"{who} was given {as_text(lost.target.name)} ({_decision(lost, answer)})"
+        lines.append(f"{decided}, but the link was not sure enough to be kept.")
     if not answer.in_pool and answer.outcome != "seed":
         lines.append(f"It was not to be matched: not among the entities of the pool ({as_text(answer.pool)}).")
     return [f"[bold]{ends}[/bold]", f"[dim]{shown}[/dim]", *lines]
@@ -130,7 +128,9 @@ def _case_parts(answer: Explanation, rows: int) -> list[Any]:
         table.caption = _more(len(case.supports) - len(shown))
         parts.append(table)
     else:
-        beside = name_others(answer.matcher, answer.embedding, answer.heard)
+        said = {row.channel for row in case.says if row.value > 0}
+        speaking = tuple(name for name in answer.heard if name in said)
+        beside = name_others(answer.matcher, answer.embedding, speaking) if answer.outcome != "not matched" else ""
         more = f": what there is comes from {beside}" if beside else ""
         parts.append(f"No matched neighbour speaks for it{more}.")
     against = [("source", row) for row in case.source_contradictions if _is_against(row)]

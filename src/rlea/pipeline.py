@@ -99,8 +99,21 @@ class Result:
             "seconds": {stage: round(value, 3) for stage, value in self.seconds.items()},
             "peak_memory_mb": round(self.peak_memory_mb, 1),
             "seed": self.settings.seed,
-            "notes": list(self.pair.notes),
+            "notes": [*self.pair.notes, *self.cautions],
         }
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """What is to be known before links are trusted."""
+        beginning, is_cut = self.info.get("beginning"), self.settings.precision > 0 or self.settings.abstain
+        if not beginning or not is_cut:
+            return ()
+        from rlea.fusion.agent import FEW_SEEDS
+
+        if beginning["seeds"] >= FEW_SEEDS:
+            return ()
+        asked = "--precision" if self.settings.precision > 0 else "--abstain"
+        return (f"confidences were learned from pairs that nobody has confirmed, so {asked} may miss its aim",)
 
 
 # ---- the flow -------------------------------------------------------------------------------------------------------

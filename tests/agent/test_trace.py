@@ -39,12 +39,11 @@ def test_what_is_said_of_a_pair_is_kept_with_it(trace):
     assert trace.said(4, 0) is None
 
 
-def test_who_is_nearest_to_a_target(trace):
-    assert trace.best_source(0) == 5  # its link
-    assert trace.best_source(1) == 3
-    assert trace.best_source(7) is None
+def test_who_is_given_a_target_and_who_is_nearest(trace):
+    assert [trace.given_to(target) for target in (0, 1, 7)] == [5, 3, None]
+    assert [trace.best_source(target) for target in (0, 1, 7)] == [5, 5, None]
     alone = Trace.of(decisions_of(Pairs.of(np.array([2, 4]), np.array([1, 1])), np.array([-2, -1], np.float32)))
-    assert alone.best_source(1) == 4
+    assert (alone.given_to(1), alone.best_source(1)) == (None, 4)
 
 
 def test_a_link_is_kept_that_is_not_among_the_best():

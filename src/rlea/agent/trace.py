@@ -87,11 +87,13 @@ class Trace:
         low, high = np.searchsorted(self.pair_source_ids, [source, source + 1])
         return self.pair_target_ids[low:high], self.worth[low:high]
 
+    def given_to(self, target: int) -> int | None:
+        """The source that a target was given; None where there is none."""
+        places = np.flatnonzero(self.target_ids == target)
+        return int(self.source_ids[places[0]]) if len(places) else None
+
     def best_source(self, target: int) -> int | None:
-        """Who was given a target, or came nearest to it by worth; None where no pair of it is kept."""
-        given = np.flatnonzero(self.target_ids == target)
-        if len(given):
-            return int(self.source_ids[given[0]])
+        """The source that comes nearest to a target by worth; None where no pair of it is kept."""
         places = np.flatnonzero(self.pair_target_ids == target)
         return int(self.pair_source_ids[places[np.argmax(self.worth[places])]]) if len(places) else None
 

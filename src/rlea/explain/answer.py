@@ -131,7 +131,8 @@ class Explanation:
     target: Entity | None
     link: Link | None  # that of the source, whoever it leads to
     taken: Link | None  # that of the target, where it is with another source
-    left_out: Link | None  # decided, but not among the links that were kept
+    left_out: Link | None  # decided for the source, but not among the links that were kept
+    left_out_back: Link | None  # likewise, for the target
     in_pool: bool  # whether both were among the entities to be matched
     num_steps: int | None
     case: Case | None

@@ -17,15 +17,10 @@ def find_entity(graph: KnowledgeGraph, text: str, side: str, other: KnowledgeGra
 
     `side` is "source" or "target", for the error; `other` is the other graph, where a swapped entity would stand.
     """
-    found = _called(graph, text, other)
-    if len(found) == 1:
-        return found[0]
-    if found:
-        some = ", ".join(graph.entities[number] for number in found[:RIVALS])
-        more = "" if len(found) <= RIVALS else f" and {len(found) - RIVALS} more"
-        problem = f"{len(found)} entities of the {side} graph are called {text!r}"
-        raise InputError(problem, remedy=f"give the identifier: {some}{more}")
-    if other is not None and _called(other, text, graph):
+    for called in WAYS:
+        if found := called(graph, text):
+            return _the_one(graph, found, text, side)
+    if other is not None and any(called(other, text) for called in WAYS):
         remedy = f"it stands in the {'target' if side == 'source' else 'source'} graph, and SOURCE comes before TARGET"
     else:
         remedy = _remedy(_close(graph, text), graph)
@@ -33,13 +28,44 @@ def find_entity(graph: KnowledgeGraph, text: str, side: str, other: KnowledgeGra
 
 
 def find_in_either(pair: GraphPair, text: str) -> tuple[str, int]:
-    """The side of an entity, and its id there. What both graphs have under one name is that of the source."""
-    sides = {"source": (pair.source, pair.target), "target": (pair.target, pair.source)}
-    for side, (graph, other) in sides.items():
-        if _called(graph, text, other):
-            return side, find_entity(graph, text, side, other)
+    """The side of an entity, and its id there. What both graphs call by one name is that of the source."""
+    for called in WAYS:  # an identifier of one graph comes before a name in the other
+        for side, graph in (("source", pair.source), ("target", pair.target)):
+            if found := called(graph, text):
+                return side, _the_one(graph, found, text, side)
     close = list(dict.fromkeys([*_close(pair.source, text), *_close(pair.target, text)]))
     raise InputError(f"neither graph has an entity {text!r}", remedy=_remedy(close, pair.source))
+
+
+def _the_one(graph: KnowledgeGraph, found: list[int], text: str, side: str) -> int:
+    if len(found) == 1:
+        return found[0]
+    some = ", ".join(graph.entities[number] for number in found[:RIVALS])
+    more = "" if len(found) <= RIVALS else f" and {len(found) - RIVALS} more"
+    problem = f"{len(found)} entities of the {side} graph are called {text!r}"
+    raise InputError(problem, remedy=f"give the identifier: {some}{more}")
+
+
+def _by_identifier(graph: KnowledgeGraph, text: str) -> list[int]:
+    found = (graph.entity_index.get(form) for form in (text, text.removeprefix("<").removesuffix(">")))
+    return [number for number in found if number is not None][:1]
+
+
+def _by_name(graph: KnowledgeGraph, text: str) -> list[int]:
+    """By name, and by local name: whoever types what stands in a file may mean either."""
+    return [
+        number
+        for number, (identifier, name) in enumerate(zip(graph.entities, graph.names, strict=True))
+        if text and text in (name, local_name(identifier))
+    ]
+
+
+def _by_spelling(graph: KnowledgeGraph, text: str) -> list[int]:
+    """By a name as identifiers spell it (New_York%21); an address is no name."""
+    return [] if "://" in text else _by_name(graph, local_name(text))
+
+
+WAYS = (_by_identifier, _by_name, _by_spelling)  # the next where nobody is found
 
 
 def _remedy(close: list[str], graph: KnowledgeGraph) -> str:
@@ -47,22 +73,6 @@ def _remedy(close: list[str], graph: KnowledgeGraph) -> str:
         return f"did you mean {' or '.join(close)}"
     example = f", such as {graph.entities[0]}" if graph.entities else ""
     return f"give an identifier or a name of it{example}"
-
-
-def _called(graph: KnowledgeGraph, text: str, other: KnowledgeGraph | None) -> list[int]:
-    """All entities that a text may mean; nobody's name is an identifier of the other graph."""
-    written = text, text.removeprefix("<").removesuffix(">")
-    for identifier in written:
-        if identifier in graph.entity_index:
-            return [graph.entity_index[identifier]]
-    if not text or (other is not None and any(identifier in other.entity_index for identifier in written)):
-        return []
-    wanted = {text} if "://" in text else {text, local_name(text)}
-    return [
-        number
-        for number, (identifier, name) in enumerate(zip(graph.entities, graph.names, strict=True))
-        if name in wanted or local_name(identifier) in wanted
-    ]
 
 
 def _close(graph: KnowledgeGraph, text: str) -> list[str]:

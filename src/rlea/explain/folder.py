@@ -19,6 +19,7 @@ from rlea.graph import GraphPair, Ids
 from rlea.matchers import MATCHERS
 from rlea.readers.link_files import LinkFile
 
+POOLS = ("auto", "test", "all")
 FLAGS = ("--abstain", "--json", "--quiet", "-q")  # the options of `rlea align` that take no value
 
 
@@ -41,7 +42,8 @@ def read_record(folder: Path) -> dict[str, Any]:
     result = record.get("result") if isinstance(record, dict) else None
     texts = [record.get("command"), record.get("fingerprint")] if isinstance(result, dict) else []
     texts += [result.get(name) for name in ("matcher", "embedding", "pool")] if isinstance(result, dict) else [None]
-    if not all(isinstance(text, str) for text in texts) or result is None or result["matcher"] not in MATCHERS:
+    is_whole = all(isinstance(text, str) for text in texts)
+    if result is None or not is_whole or result["matcher"] not in MATCHERS or result["pool"] not in POOLS:
         raise InputError("is not the record of an alignment", path=path, remedy=remedy)
     return dict(record)
 
@@ -56,7 +58,10 @@ def _similar_folder(folder: Path) -> str:
 
 def read_inputs(folder: Path, command: str) -> GraphPair:
     """The pair that a command read, from the same files."""
-    words = shlex.split(command)
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        words = []
     if words[:2] == ["rlea", "demo"]:
         from rlea.demo import demo_folder
 
@@ -65,7 +70,7 @@ def read_inputs(folder: Path, command: str) -> GraphPair:
         raise InputError(
             f"the run was made by {command!r}, which does not tell where its graphs are",
             path=folder,
-            remedy="in Python, give the pair to rlea.explain.explain or rlea.commands.write_report",
+            remedy="in Python, give the pair to `explain` of rlea.explain or `write_report` of rlea.commands",
         )
     places, options = _parse(words[2:])
     links = {name: options[name] for name in ("seeds", "valid", "gold") if name in options}

@@ -129,6 +129,7 @@ class Run:
             link=own,
             taken=taken,
             left_out=left_out,
+            left_out_back=None if t is None else self._left_out_back(t),
             in_pool=in_pool,
             num_steps=None if self.trace is None else len(self.trace),
             case=None if weighed is None else self.weigh(s, weighed),
@@ -146,10 +147,16 @@ class Run:
         side, found = find_in_either(pair, source)
         if side == "source":
             return found, self._target_of(found), ()
+        name = pair.target.names[found] or pair.target.entities[found]
         back = int(self.memory.counterparts_back[found])
         if back >= 0:
-            return back, found, ()
-        name = pair.target.names[found] or pair.target.entities[found]
+            others = [int(s) for s in self.source_ids[self.target_ids == found] if s != back]
+            names = ", ".join(pair.source.names[s] for s in others[::-1][:RIVALS])
+            more = "" if len(others) <= RIVALS else f" and {len(others) - RIVALS} more"
+            return back, found, (f"{name} has other links, less sure: {names}{more}",) if others else ()
+        given = None if self.trace is None else self.trace.given_to(found)
+        if given is not None:
+            return given, found, ()
         nearest = None if self.trace is None else self.trace.best_source(found)
         if nearest is None:
             raise InputError(
@@ -310,18 +317,21 @@ class Run:
         own, taken = self._target_of(source), self._link_back(target)
         if own == target:
             return "the link that the source has"
-        if taken is not None and MATCHERS[self.matcher].one_to_one:
-            if taken.is_seed:
-                return f"taken by {taken.source.name} (a seed)"
-            step = "" if taken.step is None else f"step {taken.step}, "
-            text = f"taken by {taken.source.name} ({step}confidence {taken.confidence:.2f})"
-            earlier = self._link_of(source)
-            if taken.step and earlier and earlier.step and earlier.step < taken.step:
-                text += f", after this source had its link (step {earlier.step})"
-            return text
-        if own is None:
+        mine_before = self._link_of(source) or self._left_out(source)
+        given = taken if MATCHERS[self.matcher].one_to_one else None
+        lost = given is None and taken is None
+        given = self._left_out_back(target) if lost else given
+        if given is not None and given.source.identifier != self.pair.source.entities[source]:
+            if given.is_seed:
+                return f"taken by {given.source.name} (a seed)"
+            step = "" if given.step is None else f"step {given.step}, "
+            text = f"taken by {given.source.name} ({step}confidence {given.confidence:.2f})"
+            if given.step and mine_before and mine_before.step and mine_before.step < given.step:
+                text += f", after this source had its link (step {mine_before.step})"
+            return text + (", a link that was not kept" if lost else "")
+        if mine_before is None:
             return "taken by nobody: too little speaks for it"
-        mine = self.weigh(source, own)
+        mine = self.weigh(source, self.pair.target.entity_index[mine_before.target.identifier])
         if case.worth is not None and mine.worth is not None and case.worth < mine.worth:
             return f"worth less ({case.worth:.2f} against {mine.worth:.2f})"
         if case.evidence < mine.evidence:
@@ -378,6 +388,11 @@ class Run:
         target = int(self.trace.target_ids[step - 1])
         ends = _entity(self.pair.source, source), _entity(self.pair.target, target)
         return Link(*ends, float(self.trace.confidences[step - 1]), False, step)
+
+    def _left_out_back(self, target: int) -> Link | None:
+        """What was decided for a target that has no link in the end."""
+        source = None if self.trace is None or self._link_back(target) is not None else self.trace.given_to(target)
+        return None if source is None else self._left_out(source)
 
     def _worth(self, source: int, target: int) -> float | None:
         if self.trace is None:

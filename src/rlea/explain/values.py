@@ -12,6 +12,7 @@ from rlea.fusion import ATTRIBUTES
 from rlea.graph import GraphPair, Ids, KnowledgeGraph
 from rlea.names import local_name
 from rlea.record import as_dict
+from rlea.report.learning import is_number
 
 MOST = 100  # literals of an attribute that an entity is asked for; those that the other has, too, come first
 
@@ -28,18 +29,21 @@ class Correspondence:
 
 def read_correspondences(record: dict[str, Any]) -> tuple[Correspondence, ...]:
     """What a run found out about attributes, the surest first; nothing where it did not listen to them."""
-    heard = as_dict(record.get("embedding_info")).get("heard")
     rows = [
         as_dict(row)
-        for channel in (heard if isinstance(heard, list) else [])
+        for channel in _listed(as_dict(record.get("embedding_info")).get("heard"))
         if as_dict(channel).get("channel") == ATTRIBUTES
-        for row in channel.get("correspondences") or []
+        for row in _listed(channel.get("correspondences"))
     ]
     return tuple(
         Correspondence(str(row["source"]), str(row["target"]), float(row["strength"]), float(row["factor"]))
         for row in rows
-        if {"source", "target", "strength", "factor"} <= row.keys()
+        if {"source", "target"} <= row.keys() and all(is_number(row.get(name)) for name in ("strength", "factor"))
     )
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 class Comparison:

@@ -15,8 +15,8 @@ from rlea.fusion.channel import Channel
 SAYINGS = {
     "name": (NAMES, "how alike the names are"),
     "meaning": (NAMES, "how alike the encoder finds them"),
-    "words": (WORDS, "how alike the words are"),
-    "words around": (WORDS, "how alike the neighbours' words are"),
+    "words": (WORDS, "how alike the words are that both graphs have"),
+    "words around": (WORDS, "the same, with the neighbours' words"),
     "attributes": (ATTRIBUTES, "added to the log-odds"),
     "conflict": (ATTRIBUTES, "taken off the log-odds"),
     "paris": (PARIS, "probability"),
