@@ -105,15 +105,14 @@ class Result:
     @property
     def cautions(self) -> tuple[str, ...]:
         """What is to be known before links are trusted."""
-        beginning, is_cut = self.info.get("beginning"), self.settings.precision > 0 or self.settings.abstain
-        if not beginning or not is_cut:
+        beginning = self.info.get("beginning")
+        if not beginning or not self.cut:
             return ()
         from rlea.fusion.agent import FEW_SEEDS
 
-        if beginning["seeds"] >= FEW_SEEDS:
-            return ()
-        asked = "--precision" if self.settings.precision > 0 else "--abstain"
-        return (f"confidences were learned from pairs that nobody has confirmed, so {asked} may miss its aim",)
+        option, _, _ = self.cut.partition(" ")
+        caution = f"confidences were learned from pairs that nobody has confirmed, so {option} may miss its aim"
+        return (caution,) if beginning["seeds"] < FEW_SEEDS else ()
 
 
 # ---- the flow -------------------------------------------------------------------------------------------------------

@@ -79,3 +79,8 @@ def _version(name: str) -> str:
 def as_dict(value: Any) -> dict[str, Any]:
     """An object of the record; an empty one where it is something else."""
     return value if isinstance(value, dict) else {}
+
+
+def as_list(value: Any) -> list[Any]:
+    """A list of the record; an empty one where it is something else."""
+    return value if isinstance(value, list) else []

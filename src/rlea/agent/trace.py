@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from rlea.array_files import load_arrays, put_arrays
 from rlea.errors import InputError
 from rlea.graph import Ids
+from rlea.record import as_list
 
 if TYPE_CHECKING:
     from rlea.agent.passes import Decisions
@@ -99,9 +100,18 @@ class Trace:
 
     def said(self, source: int, target: int) -> Floats | None:
         """What is said of a pair, (num_columns,); None where the pair is not among the best of its source."""
+        place = self._place(source, target)
+        return None if place is None else self.says[place]
+
+    def worth_of(self, source: int, target: int) -> float | None:
+        """The worth of a pair; None likewise."""
+        place = self._place(source, target)
+        return None if place is None else float(self.worth[place])
+
+    def _place(self, source: int, target: int) -> int | None:
         low, high = np.searchsorted(self.pair_source_ids, [source, source + 1])
-        place = np.flatnonzero(self.pair_target_ids[low:high] == target)
-        return self.says[low + place[0]] if len(place) else None
+        found = np.flatnonzero(self.pair_target_ids[low:high] == target)
+        return int(low + found[0]) if len(found) else None
 
     def save(self, path: str | Path) -> None:
         """Keep it as safetensors (no pickle), whole or not at all."""
@@ -126,7 +136,7 @@ class Trace:
             other="does not hold decisions of this version",
             remedy=remedy,
         )
-        trace = Trace(**arrays, columns=tuple(map(str, about.get("columns", ()))))
+        trace = Trace(**arrays, columns=tuple(map(str, as_list(about.get("columns")))))
         links, pairs = trace.source_ids.shape, trace.pair_source_ids.shape
         lengths = [trace.target_ids.shape, trace.keys.shape, trace.confidences.shape]
         others = [trace.pair_target_ids.shape, trace.worth.shape, trace.says.shape[:1]]

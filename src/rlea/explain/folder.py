@@ -18,6 +18,7 @@ from rlea.errors import InputError
 from rlea.graph import GraphPair, Ids
 from rlea.matchers import MATCHERS
 from rlea.readers.link_files import LinkFile
+from rlea.record import as_dict, as_list
 
 POOLS = ("auto", "test", "all")
 FLAGS = ("--abstain", "--json", "--quiet", "-q")  # the options of `rlea align` that take no value
@@ -46,6 +47,11 @@ def read_record(folder: Path) -> dict[str, Any]:
     if result is None or not is_whole or result["matcher"] not in MATCHERS or result["pool"] not in POOLS:
         raise InputError("is not the record of an alignment", path=path, remedy=remedy)
     return dict(record)
+
+
+def read_heard(record: dict[str, Any]) -> list[dict[str, Any]]:
+    """What the record says about every channel that had its say."""
+    return [as_dict(channel) for channel in as_list(as_dict(record.get("embedding_info")).get("heard"))]
 
 
 def _similar_folder(folder: Path) -> str:

@@ -34,7 +34,7 @@ from rlea.explain.answer import (
     name_others,
 )
 from rlea.explain.entities import find_entity, find_in_either
-from rlea.explain.folder import place_links, read_inputs, read_record, read_trace
+from rlea.explain.folder import place_links, read_heard, read_inputs, read_record, read_trace
 from rlea.explain.values import Comparison, read_correspondences
 from rlea.fusion.telling import SAYINGS
 from rlea.graph import GraphPair, Ids, KnowledgeGraph, choose_pool
@@ -42,7 +42,7 @@ from rlea.matchers import MATCHERS
 from rlea.names import local_name
 from rlea.neighbourhood import Neighbourhood, most_frequent
 from rlea.readers.link_files import read_link_rows
-from rlea.record import as_dict
+from rlea.record import as_dict, as_list
 
 CLOSER_LOOK = 4 * RIVALS  # rivals by a first estimate that are weighed exactly
 
@@ -168,16 +168,15 @@ class Run:
     @cached_property
     def heard(self) -> tuple[str, ...]:
         """The channels that had their say, by the record."""
-        listed = as_dict(self.record.get("embedding_info")).get("heard")
-        names = [as_dict(one).get("channel") for one in (listed if isinstance(listed, list) else [])]
+        names = (channel.get("channel") for channel in read_heard(self.record))
         return tuple(dict.fromkeys(name for name in names if isinstance(name, str)))
 
     @cached_property
     def _comparison(self) -> Comparison | None:
         """The literals of the graphs, as they were shown to the run; None where it did not listen to attributes."""
         found = read_correspondences(self.record)
-        hidden = as_dict(self.record.get("result")).get("hidden")
-        return Comparison(hide(self.pair, hidden if isinstance(hidden, list) else ()), found) if found else None
+        hidden = as_list(as_dict(self.record.get("result")).get("hidden"))
+        return Comparison(hide(self.pair, hidden), found) if found else None
 
     # ---- evidence ---------------------------------------------------------------------------------------------------
 
@@ -314,24 +313,22 @@ class Run:
 
     def _why(self, source: int, target: int, case: Case) -> str:
         """Why a source did not get a target, as far as the run tells."""
-        own, taken = self._target_of(source), self._link_back(target)
-        if own == target:
+        if self._target_of(source) == target:
             return "the link that the source has"
-        mine_before = self._link_of(source) or self._left_out(source)
-        given = taken if MATCHERS[self.matcher].one_to_one else None
-        lost = given is None and taken is None
-        given = self._left_out_back(target) if lost else given
-        if given is not None and given.source.identifier != self.pair.source.entities[source]:
-            if given.is_seed:
-                return f"taken by {given.source.name} (a seed)"
-            step = "" if given.step is None else f"step {given.step}, "
-            text = f"taken by {given.source.name} ({step}confidence {given.confidence:.2f})"
-            if given.step and mine_before and mine_before.step and mine_before.step < given.step:
-                text += f", after this source had its link (step {mine_before.step})"
-            return text + (", a link that was not kept" if lost else "")
-        if mine_before is None:
+        own = self._link_of(source) or self._left_out(source)
+        kept, lost = self._link_back(target), self._left_out_back(target)
+        taken = (kept if MATCHERS[self.matcher].one_to_one else None) or lost
+        if taken is not None and taken.source.identifier != self.pair.source.entities[source]:
+            if taken.is_seed:
+                return f"taken by {taken.source.name} (a seed)"
+            step = "" if taken.step is None else f"step {taken.step}, "
+            text = f"taken by {taken.source.name} ({step}confidence {taken.confidence:.2f})"
+            if taken.step and own and own.step and own.step < taken.step:
+                text += f", after this source had its link (step {own.step})"
+            return text + (", a link that was not kept" if taken is lost else "")
+        if own is None:
             return "taken by nobody: too little speaks for it"
-        mine = self.weigh(source, self.pair.target.entity_index[mine_before.target.identifier])
+        mine = self.weigh(source, self.pair.target.entity_index[own.target.identifier])
         if case.worth is not None and mine.worth is not None and case.worth < mine.worth:
             return f"worth less ({case.worth:.2f} against {mine.worth:.2f})"
         if case.evidence < mine.evidence:
@@ -395,11 +392,7 @@ class Run:
         return None if source is None else self._left_out(source)
 
     def _worth(self, source: int, target: int) -> float | None:
-        if self.trace is None:
-            return None
-        targets, worth = self.trace.pairs(source)
-        place = np.flatnonzero(targets == target)
-        return float(worth[place[0]]) if len(place) else None
+        return None if self.trace is None else self.trace.worth_of(source, target)
 
 
 def _entity(graph: KnowledgeGraph, number: int) -> Entity:

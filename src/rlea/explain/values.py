@@ -8,10 +8,11 @@ from typing import Any
 from rlea.attributes.comparison import compare
 from rlea.attributes.values import PLACE, Side, Told, tell
 from rlea.explain.answer import Attribute, Values
+from rlea.explain.folder import read_heard
 from rlea.fusion import ATTRIBUTES
 from rlea.graph import GraphPair, Ids, KnowledgeGraph
 from rlea.names import local_name
-from rlea.record import as_dict
+from rlea.record import as_dict, as_list
 from rlea.report.learning import is_number
 
 MOST = 100  # literals of an attribute that an entity is asked for; those that the other has, too, come first
@@ -31,19 +32,15 @@ def read_correspondences(record: dict[str, Any]) -> tuple[Correspondence, ...]:
     """What a run found out about attributes, the surest first; nothing where it did not listen to them."""
     rows = [
         as_dict(row)
-        for channel in _listed(as_dict(record.get("embedding_info")).get("heard"))
-        if as_dict(channel).get("channel") == ATTRIBUTES
-        for row in _listed(channel.get("correspondences"))
+        for channel in read_heard(record)
+        if channel.get("channel") == ATTRIBUTES
+        for row in as_list(channel.get("correspondences"))
     ]
     return tuple(
         Correspondence(str(row["source"]), str(row["target"]), float(row["strength"]), float(row["factor"]))
         for row in rows
         if {"source", "target"} <= row.keys() and all(is_number(row.get(name)) for name in ("strength", "factor"))
     )
-
-
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 class Comparison:
@@ -66,8 +63,9 @@ class Comparison:
             places, places_there = own.get(pair.source, []), other.get(pair.target, [])
             texts = {p: _shown(self.seen.source, told.source, told.source_rows, p) for p in places}
             texts_there = {q: _shown(self.seen.target, told.target, told.target_rows, q) for q in places_there}
+            there_first = _first(texts_there, texts)
             for p in _first(texts, texts_there):
-                for q in _first(texts_there, texts):
+                for q in there_first:
                     alike = float(compare(told.source, told.target, told.texts, p, q, pair.factor, 1.0)[0])
                     if alike < 0:
                         continue
