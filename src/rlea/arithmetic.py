@@ -1,0 +1,193 @@
+"""Functions that give the same bits on every machine: exp, log, log1p, log_add_exp, sin, cos.
+
+IEEE 754 fixes the result of +, -, *, / and the square root, and of nothing else. The exponential function of one
+mathematical library differs from another's in the last bit, and one library has several, for different processors.
+Where decisions hang on an order, a last bit is enough to change them. These functions use the fixed operations alone,
+in a fixed order, without fast mathematics; their relative error is below 1e-15, near a zero of the function the
+absolute one.
+
+Each takes numbers inside compiled code, and arrays of any shape (or numbers) outside of it: `exp(array)`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+Doubles = NDArray[np.float64]
+
+_LOG2_E = 1.4426950408889634
+_LN2_HIGH = 6.93147180369123816490e-01  # its last 32 bits are zero: times a small whole number it is exact
+_LN2_LOW = 1.90821492927058770002e-10
+_PI_2_HIGH = 1.57079632673412561417e00  # likewise
+_PI_2_LOW = 6.07710050650619224932e-11
+_F2, _F3, _F4, _F5, _F6, _F7, _F8, _F9, _F10, _F11, _F12, _F13 = (1 / math.factorial(n) for n in range(2, 14))
+_POWERS = np.array([2.0**k for k in range(-1074, 1024)])  # exact
+
+
+@numba.njit(cache=True)
+def exp_of(x: float) -> float:
+    """The exponential function of a number, for compiled code."""
+    if not x <= 709.78:
+        return x if x != x else np.inf
+    if x < -745.0:
+        return 0.0
+    whole = math.floor(x * _LOG2_E + 0.5)
+    k = float(whole)
+    r = (x - k * _LN2_HIGH) - k * _LN2_LOW
+    z = r * r
+    # The series up to r^13 (|r| < 0.35: the next term is below 5e-18), its even and its odd terms side by side.
+    even = 1 + z * (_F2 + z * (_F4 + z * (_F6 + z * (_F8 + z * (_F10 + z * _F12)))))
+    odd = 1 + z * (_F3 + z * (_F5 + z * (_F7 + z * (_F9 + z * (_F11 + z * _F13)))))
+    total = even + r * odd
+    if whole > 1023:
+        return total * _POWERS[1023 + 1074] * 2.0
+    if whole < -1022:  # in two steps: the first is exact
+        return total * _POWERS[-1000 + 1074] * _POWERS[whole + 1000 + 1074]
+    return total * _POWERS[whole + 1074]
+
+
+@numba.njit(cache=True)
+def log_of(x: float) -> float:
+    """The natural logarithm of a number, for compiled code; -inf of 0, nan below."""
+    if not 0.0 < x < np.inf:
+        return -np.inf if x == 0.0 else (np.inf if x == np.inf else np.nan)
+    mantissa, exponent = math.frexp(x)
+    if mantissa < 0.7071067811865476:
+        mantissa *= 2.0
+        exponent -= 1
+    f = (mantissa - 1.0) / (mantissa + 1.0)
+    z = f * f
+    total = 0.0
+    for n in range(23, 1, -2):  # |f| < 0.172: the next term is below 1e-18 of the sum
+        total = z * (1.0 / n + total)
+    return exponent * _LN2_HIGH + (2.0 * f * (1.0 + total) + exponent * _LN2_LOW)
+
+
+@numba.njit(cache=True)
+def log1p_of(x: float) -> float:
+    """log(1 + x) of a number, for compiled code; exact also where x is small."""
+    u = 1.0 + x
+    if u == 1.0:
+        return x
+    if u == np.inf:
+        return np.inf
+    return log_of(u) + (x - (u - 1.0)) / u
+
+
+@numba.njit(cache=True)
+def log_add_exp_of(x: float, y: float) -> float:
+    """log(exp(x) + exp(y)) without overflow, for compiled code."""
+    larger, smaller = max(x, y), min(x, y)
+    if smaller == -np.inf or larger == np.inf:
+        return larger
+    return larger + log1p_of(exp_of(smaller - larger))
+
+
+@numba.njit(cache=True)
+def sin_of(x: float) -> float:
+    """The sine of an angle in radians up to a million, for compiled code."""
+    return _turned(x, 0)
+
+
+@numba.njit(cache=True)
+def cos_of(x: float) -> float:
+    """The cosine of an angle in radians up to a million, for compiled code."""
+    return _turned(x, 1)
+
+
+@numba.njit(cache=True)
+def _turned(x, quarter):  # type: ignore[no-untyped-def]
+    """The sine of x + so many quarter turns."""
+    k = np.floor(x / 1.5707963267948966 + 0.5)
+    r = (x - k * _PI_2_HIGH) - k * _PI_2_LOW
+    z = r * r
+    quadrant = (int(k) + quarter) % 4
+    total = 1.0
+    first = 19 if quadrant % 2 == 0 else 18  # |r| < 0.79: the next term is below 1e-20
+    for n in range(first, 1, -2):
+        total = 1.0 - z * (1.0 / (n * (n - 1))) * total
+    if quadrant % 2 == 0:
+        total *= r
+    return -total if quadrant >= 2 else total
+
+
+@numba.njit(cache=True)
+def _exp(x, result):  # type: ignore[no-untyped-def]
+    for i in range(len(x)):
+        result[i] = exp_of(x[i])
+
+
+@numba.njit(cache=True)
+def _log(x, result):  # type: ignore[no-untyped-def]
+    for i in range(len(x)):
+        result[i] = log_of(x[i])
+
+
+@numba.njit(cache=True)
+def _log1p(x, result):  # type: ignore[no-untyped-def]
+    for i in range(len(x)):
+        result[i] = log1p_of(x[i])
+
+
+@numba.njit(cache=True)
+def _sin(x, result):  # type: ignore[no-untyped-def]
+    for i in range(len(x)):
+        result[i] = sin_of(x[i])
+
+
+@numba.njit(cache=True)
+def _cos(x, result):  # type: ignore[no-untyped-def]
+    for i in range(len(x)):
+        result[i] = cos_of(x[i])
+
+
+@numba.njit(cache=True)
+def _log_add_exp(x, y, result):  # type: ignore[no-untyped-def]
+    for i in range(len(x)):
+        result[i] = log_add_exp_of(x[i], y[i])
+
+
+def exp(x: Any) -> Doubles:
+    """The exponential function of every number."""
+    return _each(_exp, x)
+
+
+def log(x: Any) -> Doubles:
+    """The natural logarithm of every number."""
+    return _each(_log, x)
+
+
+def log1p(x: Any) -> Doubles:
+    """log(1 + x) of every number."""
+    return _each(_log1p, x)
+
+
+def sin(x: Any) -> Doubles:
+    """The sine of every angle, in radians."""
+    return _each(_sin, x)
+
+
+def cos(x: Any) -> Doubles:
+    """The cosine of every angle, in radians."""
+    return _each(_cos, x)
+
+
+def log_add_exp(x: Any, y: Any) -> Doubles:
+    """log(exp(x) + exp(y)) of every two numbers; shapes are broadcast."""
+    first, second = np.broadcast_arrays(np.asarray(x, np.float64), np.asarray(y, np.float64))
+    result = np.empty(first.shape)
+    _log_add_exp(np.ascontiguousarray(first).reshape(-1), np.ascontiguousarray(second).reshape(-1), result.reshape(-1))
+    return result
+
+
+def _each(function: Callable[[Doubles, Doubles], None], x: Any) -> Doubles:
+    values = np.ascontiguousarray(x, np.float64)
+    result = np.empty(np.shape(x))
+    function(values.reshape(-1), result.reshape(-1))
+    return result
