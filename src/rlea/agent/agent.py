@@ -207,7 +207,7 @@ class Agent:
             "history": self.history,
             "space": self.space,
         }
-        save_agent_file(path, about, self.policy)
+        save_agent_file(path, about, {name: part.cpu().numpy() for name, part in self.policy.state_dict().items()})
 
     @staticmethod
     def load(path: str | Path, *, device: str = "cpu") -> Agent:

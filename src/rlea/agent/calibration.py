@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from rlea.agent.memory import Floats
 from rlea.agent.sight import Pairs
+from rlea.arithmetic import exp, exp_of, log, log1p_of
 
 FEWEST = 80  # links to fit to: the defaults are about as near the truth as a fit to fewer
 PLENTY = 1000  # from so many on an answer is taken for certain: to soften it would change next to nothing
+PENALTY = 0.01  # on the squares of the slopes, beside a sum over all links: next to none
 MOST = 12.0  # log-odds are cut here: beyond, they say no more
 
 
@@ -34,10 +37,7 @@ class Calibration:
         """From rows of `log_odds` and whether the link was right; None where they are too few or all the same."""
         if len(right) < FEWEST or right.all() or not right.any():
             return None
-        from sklearn.linear_model import LogisticRegression
-
-        rows, answers = odds, right
-        weights: NDArray[np.float64] | None = None
+        rows, answers, weights = odds, right, np.ones(len(right))
         if len(right) < PLENTY:
             # Few links are often told apart without an error, and the steepest curve fits best: every link would be
             # certain, right or wrong. So each answer is held to be the other with a small chance, that of one more
@@ -49,21 +49,21 @@ class Calibration:
         used = [0, 1, 2]
         slopes = np.zeros(3)
         while used:
-            model = LogisticRegression(C=100.0, max_iter=1000)  # next to no penalty
-            model.fit(rows[:, used], answers, sample_weight=weights)
-            lowest = int(np.argmin(model.coef_[0]))
-            if model.coef_[0][lowest] >= 0:
-                slopes[used] = model.coef_[0]
-                return Calibration(float(model.intercept_[0]), *(float(slope) for slope in slopes))
+            bias, *fitted = fit_logistic(rows[:, used].astype(np.float64), answers.astype(np.float64), weights)
+            lowest = int(np.argmin(fitted))
+            if fitted[lowest] >= 0:
+                slopes[used] = fitted
+                return Calibration(bias, *(float(slope) for slope in slopes))
             # A slope below zero would put a clearer pair lower: it goes, and the others are fitted anew.
             del used[lowest]
         share = float(right.mean())
-        return Calibration(float(np.log(share / (1 - share))), 0.0, 0.0, 0.0)
+        return Calibration(float(log(share / (1 - share))), 0.0, 0.0, 0.0)
 
     def confidences(self, odds: Floats) -> Floats:
         """Chances that links of these pairs are right, (num_pairs,) in (0, 1)."""
-        logits = self.bias + odds.astype(np.float64) @ np.array([self.source, self.target, self.worth])
-        return np.asarray(1 / (1 + np.exp(-np.clip(logits, -30, 30))), np.float32)
+        values = odds.astype(np.float64)
+        logits = self.bias + (values[:, 0] * self.source + values[:, 1] * self.target + values[:, 2] * self.worth)
+        return np.asarray(1 / (1 + exp(-np.clip(logits, -30, 30))), np.float32)
 
 
 def log_odds(pairs: Pairs, worth: Floats) -> Floats:
@@ -77,7 +77,93 @@ def _odds(ids: NDArray[np.int32], worth: Floats) -> NDArray[np.float64]:
     values = worth.astype(np.float64)
     highest = np.zeros(int(ids.max(initial=0)) + 1)
     np.maximum.at(highest, ids, values)
-    own = np.exp(values - highest[ids])
-    sums = np.exp(-highest) + np.bincount(ids, weights=own, minlength=len(highest))
+    own = exp(values - highest[ids])
+    sums = exp(-highest) + np.bincount(ids, weights=own, minlength=len(highest))
     rest = np.maximum(sums[ids] - own, 1e-12)
-    return np.asarray(np.log(np.maximum(own, 1e-12)) - np.log(rest))
+    return np.asarray(log(np.maximum(own, 1e-12)) - log(rest))
+
+
+def fit_logistic(
+    rows: NDArray[np.float64], answers: NDArray[np.float64], weights: NDArray[np.float64]
+) -> list[float]:
+    """Bias and slopes of a logistic regression: answers 0 or 1, a weight each. By Newton's method, sums in order."""
+    return [float(value) for value in _newton(rows, answers, weights, PENALTY)]
+
+
+@numba.njit(cache=True)
+def _newton(rows, answers, weights, penalty):  # type: ignore[no-untyped-def]
+    size = rows.shape[1] + 1
+    found = np.zeros(size)
+    value = _loss(rows, answers, weights, penalty, found)
+    for _ in range(100):
+        slope, curve = np.zeros(size), np.zeros((size, size))
+        for k in range(size):
+            curve[k, k] = penalty if k > 0 else 1e-12
+            slope[k] = penalty * found[k] if k > 0 else 0.0
+        for r in range(len(rows)):
+            chance = _chance(rows[r], found)
+            error = weights[r] * (chance - answers[r])
+            bend = weights[r] * chance * (1.0 - chance)
+            for k in range(size):
+                own = rows[r, k - 1] if k > 0 else 1.0
+                slope[k] += error * own
+                for j in range(k + 1):
+                    curve[k, j] += bend * own * (rows[r, j - 1] if j > 0 else 1.0)
+        step = solve(curve, slope)
+        share, better = 1.0, False
+        while share > 1e-6 and not better:  # where the loss is nearly flat a whole step may lead too far
+            tried = found - share * step
+            now = _loss(rows, answers, weights, penalty, tried)
+            better = now < value
+            share *= 0.5
+        if not better:
+            break
+        moved = np.abs(tried - found).max()
+        found, value = tried, now
+        if moved < 1e-9:
+            break
+    return found
+
+
+@numba.njit(cache=True)
+def _chance(row, found):  # type: ignore[no-untyped-def]
+    logit = found[0]
+    for k in range(len(row)):
+        logit += found[k + 1] * row[k]
+    return 1.0 / (1.0 + exp_of(-logit))
+
+
+@numba.njit(cache=True)
+def _loss(rows, answers, weights, penalty, found):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for k in range(1, len(found)):
+        total += 0.5 * penalty * found[k] * found[k]
+    for r in range(len(rows)):
+        logit = found[0]
+        for k in range(rows.shape[1]):
+            logit += found[k + 1] * rows[r, k]
+        # log(1 + exp(logit)) - answer * logit
+        total += weights[r] * (max(logit, 0.0) + log1p_of(exp_of(-abs(logit))) - answers[r] * logit)
+    return total
+
+
+@numba.njit(cache=True)
+def solve(lower, right):  # type: ignore[no-untyped-def]
+    """The solution of a symmetric positive system, its lower triangle given (Cholesky)."""
+    size = len(right)
+    root, result = np.zeros((size, size)), right.copy()
+    for k in range(size):
+        for j in range(k + 1):
+            total = lower[k, j]
+            for i in range(j):
+                total -= root[k, i] * root[j, i]
+            root[k, j] = np.sqrt(max(total, 1e-12)) if k == j else total / root[j, j]
+    for k in range(size):
+        for i in range(k):
+            result[k] -= root[k, i] * result[i]
+        result[k] /= root[k, k]
+    for k in range(size - 1, -1, -1):
+        for i in range(k + 1, size):
+            result[k] -= root[i, k] * result[i]
+        result[k] /= root[k, k]
+    return result

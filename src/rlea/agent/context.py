@@ -15,23 +15,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from rlea.agent.agent_files import load_agent_file, save_agent_file
 from rlea.agent.calibration import Calibration, log_odds
 from rlea.agent.games import Game, GameSettings, make_games, others
-from rlea.agent.learned_key import (
-    Examples,
-    KeySettings,
-    LearnedKey,
-    ReinforceSettings,
-    reinforce,
-    supervise,
-)
+from rlea.agent.learning import Examples, ReinforceSettings, reinforce, supervise
 from rlea.agent.memory import Board, Floats
+from rlea.agent.pair_scorer import PairScorer, ScorerSettings
 from rlea.agent.passes import Decisions, PassSettings, Scene, find_pairs, given_csls, play_fixed, play_learned, see
-from rlea.agent.sight import Pairs, Sight
+from rlea.agent.sight import COLUMNS, GROUPS, Pairs, Sight
 from rlea.agent.spread import SpreadSettings
 from rlea.agent.stages import Stages
 from rlea.candidates import find_candidates
@@ -42,7 +35,7 @@ from rlea.matchers.confidence import keep_sure
 from rlea.matching import Matching, Task
 from rlea.progress import Progress, silent
 
-FORMAT = "rlea context agent 3"
+FORMAT = "rlea context agent 4"
 FEW_SEEDS = 1000  # with fewer, and no validation links to say otherwise, best-first's key is the safer one
 
 
@@ -55,6 +48,21 @@ class Chosen:
     learned: bool = True  # whether there are learned passes at all: with few seeds best-first's key may do better
     calibration: Calibration = field(default_factory=Calibration)
     by: str = "default"  # or "validation links", or "seeds held out"
+
+
+@dataclass(frozen=True)
+class KeySettings(ScorerSettings):
+    """A scorer that begins at best-first's key."""
+
+    scale: float = 8.0  # one over best-first's temperature
+    offset: float = 0.3  # best-first's key at which no match is as likely
+    without: tuple[str, ...] = ()  # groups of features that are not seen (for measuring what they add)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        unknown = [name for name in self.without if name not in GROUPS]
+        if unknown:
+            raise ValueError(f"no such group of features: {', '.join(unknown)}")
 
 
 @dataclass(frozen=True)
@@ -91,7 +99,7 @@ class ContextAgent:
             raise InputError(f"the seed is {seed}", remedy="give a number from 0 to 2^63 - 1")
         self.settings = settings or ContextSettings()
         self.seed = seed
-        self.key: LearnedKey | None = None
+        self.key: PairScorer | None = None
         self.chosen = Chosen(self.settings.likenesses[0], self.settings.given_weights[0])
         self.history: list[dict[str, Any]] = []
         # How far a match of one pass is trusted in the next: fitted on the games, whatever vectors are given later.
@@ -153,32 +161,35 @@ class ContextAgent:
         on_episode: Callable[[dict[str, Any]], None] | None = None,
     ) -> None:
         """Learn the key from games, beginning at best-first's; the games go on from where they stand."""
-        with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(self.seed)
-            self.key = LearnedKey(self.settings.key)
         self.chosen = Chosen(self.settings.likenesses[0], self.settings.given_weights[0])
         self.history, self.trust = [], Calibration()
         stages = stages or Stages(None, {})
         settings, states = self.settings, self.settings.states
-        seen: list[Examples] = []
+        seen: list[list[Examples]] = [[] for _ in games]
         for state in range(states):
             name = f"state {state}"
             sights = [see(game.scene, settings.passes, game.decisions) for game in games]
-            seen += [game.examples(sight) for game, sight in zip(games, sights, strict=True)]
-            if not sum(len(part.keys) for part in seen):  # no pair of a held-out entity ever came into a game
+            for own, game, sight in zip(seen, games, sights, strict=True):
+                own.append(game.examples(sight))
+            parts = [Examples.join(own) for own in seen]
+            num_rows = sum(len(part.keys) for part in parts)
+            if state == 0:
+                self.key = make_key(settings.key, self.seed, parts=len(games), rows=num_rows)
+            assert self.key is not None
+            if not num_rows:  # no pair of a held-out entity ever came into a game
                 self.chosen = replace(self.chosen, likeness=0.0, learned=False)
                 return
             if state == 0:
-                self.key.measure(np.concatenate([part.features for part in seen]))
+                self.key.measure(np.concatenate([part.features for part in parts]))
             if not stages.load(name, self) and settings.supervised:
-                losses = supervise(self.key, Examples.join(seen), settings.key, settings.key.epochs)
-                first = state * settings.key.epochs + 1
-                self.history += [{"stage": name, "epoch": epoch, "loss": x} for epoch, x in enumerate(losses, first)]
+                first = sum("epoch" in row for row in self.history)
+                rows = supervise(self.key, parts)
+                self.history += [{"stage": name, **row, "epoch": first + row["epoch"]} for row in rows]
                 stages.save(name, self)
             progress("agent: supervision", state + 1, states)
             if state + 1 < states or settings.episodes:
-                for game in games:
-                    game.decisions = self.run_pass(game.scene, game.decisions, None)
+                for part, game in enumerate(games):
+                    game.decisions = self.run_pass(game.scene, game.decisions, None, unseen=part)
         if settings.episodes and not stages.load("reinforced", self):
             trials = [game.trial(see(game.scene, settings.passes, game.decisions)) for game in games]
 
@@ -190,6 +201,7 @@ class ContextAgent:
                 progress("agent: episodes", done, settings.episodes, f"aligned {row['aligned_undrawn']:.0f}")
 
             before = len(self.history)
+            assert self.key is not None
             reinforce(self.key, trials, settings.reinforce, settings.episodes, self.seed, report)
             stages.save("reinforced", self)
 
@@ -206,7 +218,7 @@ class ContextAgent:
         for number, game in enumerate(games):
             decisions = game.first
             for _ in range(self.settings.passes.learned):
-                decisions = self.run_pass(game.scene, decisions, None)
+                decisions = self.run_pass(game.scene, decisions, None, unseen=number)
             known, is_right = game.judge(decisions)
             assert decisions.worth is not None
             rows.append(log_odds(decisions.pairs, decisions.worth)[find(decisions)[known]])
@@ -318,14 +330,22 @@ class ContextAgent:
         return decisions
 
     def run_pass(
-        self, scene: Scene, before: Decisions, more: Floats | None, calibration: Calibration | None = None
+        self,
+        scene: Scene,
+        before: Decisions,
+        more: Floats | None,
+        calibration: Calibration | None = None,
+        unseen: int | None = None,
     ) -> Decisions:
-        """One learned pass; `more` is added to the worth of pairs. Confidences: as fitted on the games, or as given."""
+        """One learned pass; `more` is added to the worth of pairs. Confidences: as fitted on the games, or as given.
+
+        With `unseen` the pass is decided by the networks that have not learned from that game.
+        """
         key, calibration = self.key, calibration or self.trust
         assert key is not None
 
         def value(sight: Sight, pairs: Pairs) -> Floats:
-            worth = key.worth(sight.features, sight.keys)
+            worth = key.logits(sight.features, sight.keys, unseen)
             return worth if more is None else np.asarray(worth + more, np.float32)
 
         def rate(sight: Sight, pairs: Pairs, worth: Floats) -> Floats:
@@ -347,7 +367,7 @@ class ContextAgent:
             "trust": asdict(self.trust),
             "history": self.history,
         }
-        save_agent_file(path, about, self.key)
+        save_agent_file(path, about, self.key.state())
 
     @staticmethod
     def load(path: str | Path) -> ContextAgent:
@@ -356,8 +376,11 @@ class ContextAgent:
         if about.get("format") != FORMAT:
             raise InputError("is no trained agent of this version", path=path, remedy="train it again")
         agent = ContextAgent(settings_of(about["settings"]), seed=about["seed"])
-        agent.key = LearnedKey(agent.settings.key)
-        agent.key.load_state_dict(weights)
+        agent.key = make_key(agent.settings.key, parts=agent.settings.games.parts)
+        try:
+            agent.key.load_state(weights)
+        except ValueError as problem:
+            raise InputError(f"is no whole agent: {problem}", path=path, remedy="train it again") from problem
         chosen = about["chosen"]
         agent.chosen = Chosen(**{**chosen, "calibration": Calibration(**chosen["calibration"])})
         agent.trust = Calibration(**about["trust"])
@@ -374,6 +397,13 @@ class ContextAgent:
             "seed": self.seed,
             "settings": asdict(self.settings),
         }
+
+
+def make_key(settings: KeySettings, seed: int = 0, *, parts: int = 1, rows: int = 0) -> PairScorer:
+    """An untrained scorer of pairs by what matches say of them; it orders them by best-first's key."""
+    hidden_from = {name for group in settings.without for name in GROUPS[group]}
+    seen = [float(name not in hidden_from) for name in COLUMNS]
+    return PairScorer(len(COLUMNS), settings, seed, parts=parts, rows=rows, seen=seen)
 
 
 def shuffled(ids: Ids, number: int) -> Ids:

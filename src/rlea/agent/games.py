@@ -11,13 +11,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rlea.agent.learned_key import Examples, Trial
+from rlea.agent.learning import Examples, Trial
 from rlea.agent.memory import Board
 from rlea.agent.passes import Decisions, PassSettings, Scene, play_fixed
 from rlea.agent.sight import Sight, is_near
+from rlea.agent.spread import draw_numbers
 from rlea.graph import GraphPair, Ids, Links
 from rlea.progress import Progress, silent
 
+PART, ASKED, HIDDEN = 1, 2, 3  # what numbers are drawn for: a link's part, its being asked, its target's being hidden
 KEPT_PAIRS = 20  # of an entity, best by best-first's key, that training looks at: the others are no rivals
 
 
@@ -46,13 +48,13 @@ def make_games(
 ) -> list[Game]:
     """One game a part of the seeds, played through its fixed passes."""
     random = np.random.default_rng([seed, 3])
-    part_of = random.permutation(len(seeds)) % settings.parts
+    part_of = hold_out(seeds, settings.parts)
     games = []
     for part in range(settings.parts):
         held, rest = part_of == part, part_of != part
         known = Links.of(seeds.source_ids[rest], seeds.target_ids[rest])
         asked = Links.of(seeds.source_ids[held], seeds.target_ids[held])
-        hidden = random.random(len(asked)) < settings.dangling
+        hidden = draw(asked, HIDDEN) < settings.dangling
         source_ids, target_ids = others(pair, known)
         target_ids = np.setdiff1d(target_ids, asked.target_ids[hidden])
         scene = Scene(board, known, random.permutation(source_ids), random.permutation(target_ids), seed=seed)
@@ -111,6 +113,24 @@ class Game:
         """Links of asked sources (their places), and for all links whether they are right."""
         answers = self.answers[decisions.source_ids]
         return np.flatnonzero(answers > -2), answers == decisions.target_ids
+
+
+def draw(links: Links, what: int) -> NDArray[np.float64]:
+    """A random number below 1 for every link, (num_links,): one for each use.
+
+    It hangs on the link alone, not on the random seed or on the other links. So which links are held out stays the same
+    with another seed, and one link more or less moves no other: what is learned changes no more than it must.
+    """
+    return draw_numbers(links.source_ids, links.target_ids, 1, what)[:, 0]
+
+
+def hold_out(links: Links, parts: int) -> NDArray[np.int64]:
+    """The part of every link, (num_links,), at random. Few links are dealt out evenly, so that no part is empty."""
+    drawn = draw(links, PART)
+    part_of = (parts * drawn).astype(np.int64)
+    if np.bincount(part_of, minlength=parts).min() * 2 * parts < len(links):
+        part_of[np.argsort(drawn, kind="stable")] = np.arange(len(links)) % parts
+    return part_of
 
 
 def others(pair: GraphPair, seeds: Links) -> tuple[Ids, Ids]:

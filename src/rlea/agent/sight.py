@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from rlea.agent.memory import Floats, Memory
 from rlea.agent.spread import inner_products
+from rlea.arithmetic import log1p_of, log_of
 from rlea.graph import Ids
 
 # Names of the columns, by the group that an ablation takes away.
@@ -245,13 +246,13 @@ def _count(  # type: ignore[no-untyped-def]
                 t_borne += borne[j - t_low]
             elif n < 0:
                 t_open += 1
-        ratio = np.log((s_degree + 1) / (t_degree + 1))
+        ratio = log_of((s_degree + 1) / (t_degree + 1))
         row = features[k]
         row[0], row[1], row[2] = np.sqrt(evidence), np.sqrt(strongest), np.sqrt(second)
-        row[3], row[4] = np.log1p(s_borne), np.log1p(t_borne)
+        row[3], row[4] = log1p_of(s_borne), log1p_of(t_borne)
         row[5], row[6] = s_wanted - s_matched, t_wanted - t_matched
         row[7], row[8] = s_matched / (s_wanted + 0.2), t_matched / (t_wanted + 0.2)
-        row[9], row[10] = np.log1p(s_open), np.log1p(t_open)
+        row[9], row[10] = log1p_of(s_open), log1p_of(t_open)
         row[11], row[12] = s_met / (s_kinds + 0.2), t_met / (t_kinds + 0.2)
-        row[13], row[14] = np.log1p(s_degree), np.log1p(t_degree)
+        row[13], row[14] = log1p_of(s_degree), log1p_of(t_degree)
         row[15], row[16] = abs(ratio), ratio

@@ -16,8 +16,11 @@ from typing import Any
 
 import numba
 import numpy as np
+from numpy.typing import NDArray
 
 from rlea.agent.memory import Floats, Memory, opposite
+from rlea.arithmetic import cos, sin
+from rlea.candidates import hash_pair, mix
 from rlea.graph import Ids
 from rlea.matchers.pair_heap import lane_product
 from rlea.neighbourhood import Neighbourhood
@@ -37,16 +40,12 @@ class SpreadSettings:
 def spread(memory: Memory, settings: SpreadSettings | None = None, seed: int = 0) -> tuple[Floats, Floats]:
     """Vectors of all entities of both graphs, (num_entities, steps * dim); the inner product is the mean cosine."""
     settings = settings or SpreadSettings()
-    random = np.random.default_rng([seed, 11])
-    shape = (len(memory.source_ids), settings.dim)
-    labels = random.standard_normal(shape, dtype=np.float32)
-    labels /= np.linalg.norm(labels, axis=1, keepdims=True)
-    groups = group_relations(memory.correspondence, settings.correspondence)
-    num_groups = int(max(np.abs(part).max(initial=0) for part in groups))
+    labels = make_labels(memory.source_ids, memory.target_ids, settings.dim, seed)
+    groups, founders = group_relations(memory.correspondence, settings.correspondence)
     num_turned = round(settings.turned * settings.dim / 2)  # pairs of dimensions
-    angles = random.uniform(0, 2 * np.pi, (num_groups + 1, num_turned))
-    angles[0] = 0  # of relations without a counterpart
-    turns = np.stack([np.cos(angles), np.sin(angles)]).astype(np.float32)
+    angles = np.zeros((len(founders) + 1, num_turned))  # relations without a counterpart turn nothing
+    angles[1:] = 2 * np.pi * draw_numbers(founders[:, 0], founders[:, 1], num_turned, seed)
+    turns = np.stack([cos(angles), sin(angles)]).astype(np.float32)
     sides = (
         (memory.board.source, memory.source_ids, groups[0]),
         (memory.board.target, memory.target_ids, groups[1]),
@@ -55,27 +54,52 @@ def spread(memory: Memory, settings: SpreadSettings | None = None, seed: int = 0
     return first, second
 
 
-def group_relations(correspondence: Floats, least: float) -> tuple[Ids, Ids]:
+def make_labels(source_ids: Ids, target_ids: Ids, dim: int, seed: int) -> Floats:
+    """Random vectors of unit length, (num_links, dim), that hang on the link alone.
+
+    So one link more or less changes the vectors around it and no others; labels drawn in a row would all be new ones.
+    """
+    signs = draw_numbers(source_ids, target_ids, dim, seed) < 0.5
+    return np.where(signs, np.float32(1), np.float32(-1)) / np.float32(np.sqrt(dim))
+
+
+def draw_numbers(first: Ids, second: Ids, count: int, seed: int) -> NDArray[np.float64]:
+    """Uniform random numbers below 1, (num_pairs, count), that hang on the two ids of a pair and on the seed."""
+    return np.asarray(_draw(first.astype(np.int64), second.astype(np.int64), count, np.uint64(seed)))
+
+
+@numba.njit(cache=True)
+def _draw(first, second, count, seed):  # type: ignore[no-untyped-def]
+    result = np.empty((len(first), count))
+    for k in range(len(first)):
+        state = hash_pair(first[k], second[k], seed)
+        for place in range(count):
+            state += np.uint64(0x9E3779B97F4A7C15)
+            result[k, place] = (mix(state) >> np.uint64(11)) * (1.0 / 9007199254740992.0)  # 53 bits
+    return result
+
+
+def group_relations(correspondence: Floats, least: float) -> tuple[tuple[Ids, Ids], Ids]:
     """Numbers of groups of corresponding oriented relations, per side: from 1, 0 for those without a counterpart.
 
     The opposite of a relation in group g is in group -g. Best pairs first: two that are free make a group, a free one
-    joins the group of the other.
+    joins the group of the other. Also returns the two that made each group, (num_groups, 2).
     """
+    founders: list[tuple[int, int]] = []
     groups = tuple(np.zeros(size, np.int32) for size in correspondence.shape)
     half = correspondence.shape[0] // 2
     rows, columns = np.nonzero(correspondence[:half] >= least)  # the other half says the same of the opposites
     order = np.lexsort((columns, rows, -correspondence[rows, columns]))
-    count = 0
     for o, p in zip(rows[order], columns[order], strict=True):
         own, other = int(groups[0][o]), int(groups[1][p])
         if own and other:
             continue
         if not own and not other:
-            count += 1
-        number = own or other or count
+            founders.append((int(o), int(p)))
+        number = own or other or len(founders)
         for part, relation in ((groups[0], o), (groups[1], p)):
             part[relation], part[opposite(np.array([relation]), len(part))[0]] = number, -number
-    return groups[0], groups[1]
+    return (groups[0], groups[1]), np.array(founders, np.int32).reshape(-1, 2)
 
 
 def _spread_side(

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
 if TYPE_CHECKING:
     from rlea.agent.context import ContextAgent
@@ -19,7 +18,7 @@ class Stages:
     def __init__(self, path: str | Path | None, run: dict[str, Any]) -> None:
         self.path = None if path is None else Path(path)
         self.run = json.loads(json.dumps(run))
-        self.weights: dict[str, dict[str, torch.Tensor]] = {}
+        self.weights: dict[str, dict[str, np.ndarray]] = {}
         self.histories: dict[str, list[dict[str, Any]]] = {}
         if self.path is not None and self.path.exists():
             from rlea.embed.checkpoint import load_checkpoint
@@ -28,24 +27,24 @@ class Stages:
             self.histories = state["histories"]
             for name, array in arrays.items():
                 stage, part = name.split("|")
-                self.weights.setdefault(stage, {})[part] = torch.from_numpy(np.array(array))
+                self.weights.setdefault(stage, {})[part] = np.array(array)
 
     def load(self, stage: str, agent: ContextAgent) -> bool:
         """Put the agent as it was after a stage; whether it was finished before."""
         if stage not in self.weights:
             return False
         assert agent.key is not None
-        agent.key.load_state_dict(self.weights[stage])
+        agent.key.load_state(self.weights[stage])
         agent.history = list(self.histories[stage])
         return True
 
     def save(self, stage: str, agent: ContextAgent) -> None:
         """Keep the agent as it is now, after a stage."""
         assert agent.key is not None
-        self.weights[stage] = {name: tensor.clone() for name, tensor in agent.key.state_dict().items()}
+        self.weights[stage] = {name: array.copy() for name, array in agent.key.state().items()}
         self.histories[stage] = list(agent.history)
         if self.path is not None:
             from rlea.embed.checkpoint import save_checkpoint
 
-            arrays = {f"{s}|{name}": value.numpy() for s, part in self.weights.items() for name, value in part.items()}
+            arrays = {f"{s}|{name}": value for s, part in self.weights.items() for name, value in part.items()}
             save_checkpoint(self.path, arrays, {"run": self.run, "histories": self.histories})

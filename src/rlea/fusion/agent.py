@@ -21,9 +21,10 @@ from numpy.typing import NDArray
 
 from rlea.agent.calibration import Calibration, log_odds
 from rlea.agent.context import find
-from rlea.agent.games import Game, GameSettings
-from rlea.agent.learned_key import Examples, NetworkSettings
+from rlea.agent.games import ASKED, HIDDEN, Game, GameSettings, draw, hold_out
+from rlea.agent.learning import Examples, supervise
 from rlea.agent.memory import Board, Floats
+from rlea.agent.pair_scorer import PairScorer, ScorerSettings
 from rlea.agent.passes import Decisions, PassSettings, Scene, play_learned, see
 from rlea.agent.sight import Pairs, Sight, is_near, leads
 from rlea.errors import InputError
@@ -36,7 +37,6 @@ from rlea.fusion.channel import (
     join_proposals,
 )
 from rlea.fusion.channels import Evidence
-from rlea.fusion.opinion import Weigher, make_weigher, train
 from rlea.fusion.passes import play_opinions
 from rlea.graph import GraphPair, Ids, Links
 from rlea.matching import Matching
@@ -44,6 +44,7 @@ from rlea.progress import Progress, silent
 
 _Said = tuple[Floats, Floats]  # what the channels say of pairs, and the opinion that follows
 FEW_SEEDS = 100  # from so many on the key and the confidences are learned from seeds, and agreed pairs teach opinions
+SILENCED_SHARE = 5  # each way of silencing channels is shown of one agreed pair in so many
 MOST_LEAD = 12.0  # of keys that are logits: beyond, a lead says no more
 
 
@@ -59,7 +60,7 @@ class FusionSettings:
     games: GameSettings = field(default_factory=GameSettings)
     # Opinions put the right pair near the top, so fewer pairs are kept than by structure alone.
     passes: PassSettings = field(default_factory=lambda: PassSettings(kept=10))
-    network: NetworkSettings = field(default_factory=lambda: NetworkSettings(epochs=60, rate=5e-3))
+    network: ScorerSettings = field(default_factory=lambda: ScorerSettings(epochs=60, rate=5e-3))
 
     def __post_init__(self) -> None:
         unknown = [name for name in self.channels if name not in CHANNELS]
@@ -79,8 +80,8 @@ class FusedAgent:
         self.settings = settings or FusionSettings()
         self.seed = seed
         self.beginning: Beginning | None = None
-        self.opinion: Weigher | None = None  # None where there was nothing to learn from
-        self.key: Weigher | None = None  # None without structure or without seeds, too
+        self.opinion: PairScorer | None = None  # None where there was nothing to learn from
+        self.key: PairScorer | None = None  # None without structure or without seeds, too
         self.calibration = Calibration()
         self.history: list[dict[str, Any]] = []
         self.evidence: Evidence | None = None
@@ -120,9 +121,12 @@ class FusedAgent:
         self._learn_opinion(games)
         if self.opinion is None and len(beginning.seeds) < FEW_SEEDS:  # no pair of a held-out entity was ever proposed
             return self
-        boards = [self._open(game) for game in games]
+        boards = [self._open(game, part) for part, game in enumerate(games)]
         progress("agent: games", len(games), len(games))
-        heard = [self._hear(game.channels, board.decisions.pairs) for game, board in zip(games, boards, strict=True)]
+        heard = [
+            self._hear(game.channels, board.decisions.pairs, part)
+            for part, (game, board) in enumerate(zip(games, boards, strict=True))
+        ]
         # Agreed pairs are the easy ones: a key learned from them misjudges the others (docs/evidence.md).
         if STRUCTURE in settings.channels and len(beginning.seeds) >= FEW_SEEDS:
             self._learn_key(boards, heard, progress)
@@ -135,7 +139,7 @@ class FusedAgent:
         if len(pool) < 2 * parts:
             return []
         random = np.random.default_rng([self.seed, 3])
-        part_of = random.permutation(len(pool)) % parts
+        part_of = hold_out(pool, parts)
         board = Board.of(pair.source, pair.target)
         games = []
         for part in range(parts):
@@ -143,9 +147,9 @@ class FusedAgent:
             rest = np.flatnonzero(part_of != part)
             known = Links.of(pool.source_ids[rest], pool.target_ids[rest])
             certain = rest[rest < num_seeds]
-            some = _some(held, num_seeds, self.settings.asked, random)
+            some = _some(pool, held, num_seeds, self.settings.asked)
             asked = Links.of(pool.source_ids[some], pool.target_ids[some])
-            hidden = random.random(len(asked)) < self.settings.games.dangling
+            hidden = draw(asked, HIDDEN) < self.settings.games.dangling
             sides = (
                 _without(pair.source.num_entities, known.source_ids),
                 _without(pair.target.num_entities, np.concatenate([known.target_ids, asked.target_ids[hidden]])),
@@ -164,22 +168,24 @@ class FusedAgent:
         Agreed pairs are those that several channels find the best: on them it would seem that whoever is alone is
         wrong. So they are shown with a channel silenced as well, and with all but one, for each in turn.
         """
-        parts = [game.examples() for game in games]
-        if not self.is_seeded:
-            parts += [
-                replace(part, features=features, keys=first_keys(features, game.channels))
-                for number, (part, game) in enumerate(zip(parts, games, strict=True))
-                for features in silence(part.features, game.channels, number, len(games))
-            ]
-        examples = Examples.join(parts)
-        if not len(examples.keys):
-            return
-        weigher = make_weigher(examples, self.settings.network, 1.0, self.seed)
-        self._note("opinion", train(weigher, examples, self.settings.network))
-        self.opinion = weigher
+        parts = []
+        for game in games:
+            examples = game.examples()
+            silent_ones = [] if self.is_seeded else silence(examples, game.channels)
+            parts.append(Examples.join([examples, *silent_ones]))
+        if sum(len(part.keys) for part in parts):
+            self.opinion = self._make_scorer(parts)
+            self._note("opinion", supervise(self.opinion, parts))
 
-    def _open(self, game: _HeldOut) -> Game:
-        decisions = self._play_opinions(game.scene, game.channels, game.proposed, game.features)
+    def _make_scorer(self, parts: list[Examples]) -> PairScorer:
+        features = np.concatenate([part.features for part in parts])
+        size = {"parts": len(parts), "rows": len(features)}
+        scorer = PairScorer(features.shape[1], self.settings.network, self.seed, **size)
+        scorer.measure(features)
+        return scorer
+
+    def _open(self, game: _HeldOut, part: int) -> Game:
+        decisions = self._play_opinions(game.scene, game.channels, game.proposed, game.features, part)
         asked, hidden = game.asked, game.hidden
         if self.beginning is not None and len(self.beginning.seeds) >= FEW_SEEDS:
             known = np.flatnonzero(np.isin(asked.source_ids, self.beginning.seeds.source_ids))
@@ -187,27 +193,27 @@ class FusedAgent:
         return Game(game.scene, asked, hidden, decisions)
 
     def _learn_key(self, boards: list[Game], heard: list[_Said], progress: Progress) -> None:
-        seen: list[Examples] = []
+        seen: list[list[Examples]] = [[] for _ in boards]
         states = 2  # after the passes with opinions, and after a learned one
         for state in range(states):
-            for board, said in zip(boards, heard, strict=True):
+            for own, board, said in zip(seen, boards, heard, strict=True):
                 sight = see(board.scene, self.settings.passes, board.decisions)
-                seen.append(board.examples(self._combine(sight, board.decisions.pairs, said)))
-            examples = Examples.join(seen)
-            if not len(examples.keys):
+                own.append(board.examples(self._combine(sight, board.decisions.pairs, said)))
+            parts = [Examples.join(own) for own in seen]
+            if not sum(len(part.keys) for part in parts):
                 return
             if self.key is None:
-                self.key = make_weigher(examples, self.settings.network, 1.0, self.seed)
-            self._note(f"key {state}", train(self.key, examples, self.settings.network))
+                self.key = self._make_scorer(parts)
+            self._note(f"key {state}", supervise(self.key, parts))
             progress("agent: supervision", state + 1, states)
             if state + 1 < states:
-                for board, said in zip(boards, heard, strict=True):
-                    board.decisions = self._play_learned(board.scene, board.decisions, said)
+                for part, (board, said) in enumerate(zip(boards, heard, strict=True)):
+                    board.decisions = self._play_learned(board.scene, board.decisions, said, part)
 
     def _calibrate(self, boards: list[Game], heard: list[_Said], progress: Progress) -> None:
         rows, right = [], []
         for number, (board, said) in enumerate(zip(boards, heard, strict=True)):
-            decisions = self._finish(board.scene, board.first, said)[-1]
+            decisions = self._finish(board.scene, board.first, said, number)[-1]
             known, is_right = board.judge(decisions)
             assert decisions.worth is not None
             rows.append(log_odds(decisions.pairs, decisions.worth)[find(decisions)[known]])
@@ -220,8 +226,8 @@ class FusedAgent:
         """Whether it learns from seeds alone."""
         return self.beginning is not None and self.beginning.is_seeded
 
-    def _note(self, stage: str, losses: list[float]) -> None:
-        self.history += [{"stage": stage, "epoch": epoch, "loss": loss} for epoch, loss in enumerate(losses, 1)]
+    def _note(self, stage: str, losses: list[dict[str, float]]) -> None:
+        self.history += [{"stage": stage, **row} for row in losses]
 
     # ---- decoding ---------------------------------------------------------------------------------------------------
 
@@ -263,9 +269,11 @@ class FusedAgent:
         assert self.evidence is not None
         return self.evidence.reason(known) if PARIS in self.settings.channels else []
 
-    def _play_opinions(self, scene: Scene, channels: list[Channel], proposed: Pairs, features: Floats) -> Decisions:
+    def _play_opinions(
+        self, scene: Scene, channels: list[Channel], proposed: Pairs, features: Floats, unseen: int | None = None
+    ) -> Decisions:
         settings = self.settings
-        worth = self._opine(channels, proposed, features)
+        worth = self._opine(channels, proposed, features, unseen)
         least = float(np.quantile(worth, settings.least)) if len(worth) else 0.0
         near = is_near(proposed, worth, settings.kept)
         kept = Pairs(proposed.source_ids[near], proposed.target_ids[near])
@@ -275,11 +283,13 @@ class FusedAgent:
         def opinion(pairs: Pairs) -> Floats:
             if len(pairs) == len(kept):  # the first pass
                 return known(pairs)
-            return self._opine(channels, pairs, describe_pairs(channels, pairs))
+            return self._opine(channels, pairs, describe_pairs(channels, pairs), unseen)
 
         return play_opinions(scene, settings.passes, kept, opinion, least, structure=structure)
 
-    def _finish(self, scene: Scene, first: Decisions, said: _Said | None) -> list[Decisions]:
+    def _finish(
+        self, scene: Scene, first: Decisions, said: _Said | None, unseen: int | None = None
+    ) -> list[Decisions]:
         """The learned passes after the first, with confidences."""
         if self.key is None or said is None:
             if first.worth is None or not len(first.source_ids):
@@ -288,20 +298,25 @@ class FusedAgent:
             return [replace(first, confidences=self.calibration.confidences(odds))]
         decisions = [first]
         for _ in range(self.settings.passes.learned):
-            decisions.append(self._play_learned(scene, decisions[-1], said))
+            decisions.append(self._play_learned(scene, decisions[-1], said, unseen))
         return decisions
 
-    def _opine(self, channels: list[Channel], pairs: Pairs, features: Floats) -> Floats:
-        """What the channels together make of pairs: as learned, or by how many find them the best both ways."""
+    def _opine(
+        self, channels: list[Channel], pairs: Pairs, features: Floats, unseen: int | None = None
+    ) -> Floats:
+        """What the channels together make of pairs: as learned, or by how many find them the best both ways.
+
+        `unseen` is a game: what was learned without it is asked.
+        """
         if self.opinion is not None:
-            return self.opinion.worth(features, first_keys(features, channels))
+            return self.opinion.logits(features, first_keys(features, channels), unseen)
         best, counts, _ = vote(channels)
         return Table(best, counts)(pairs) * np.float32(self.settings.votes) - np.float32(self.settings.votes / 2)
 
-    def _hear(self, channels: list[Channel], pairs: Pairs) -> _Said:
+    def _hear(self, channels: list[Channel], pairs: Pairs, unseen: int | None = None) -> _Said:
         """What the channels say of pairs, and the opinion that follows: the same all through the learned passes."""
         features = describe_pairs(channels, pairs)
-        return features, self._opine(channels, pairs, features)
+        return features, self._opine(channels, pairs, features, unseen)
 
     def _combine(self, seen: Sight, pairs: Pairs, said: _Said) -> Sight:
         """All that is known of the pairs: what matches say, what channels say, and how keys of both stand out."""
@@ -311,13 +326,15 @@ class FusedAgent:
         columns = np.column_stack([seen.features, features, opinions, *standing])
         return Sight(np.ascontiguousarray(columns, np.float32), keys)
 
-    def _play_learned(self, scene: Scene, before: Decisions, said: _Said) -> Decisions:
+    def _play_learned(
+        self, scene: Scene, before: Decisions, said: _Said, unseen: int | None = None
+    ) -> Decisions:
         key = self.key
         assert key is not None
 
         def value(seen: Sight, pairs: Pairs) -> Floats:
             sight = self._combine(seen, pairs, said)
-            return key.worth(sight.features, sight.keys)
+            return key.logits(sight.features, sight.keys, unseen)
 
         def rate(_: Sight, pairs: Pairs, values: Floats) -> Floats:
             return self.calibration.confidences(log_odds(pairs, values))
@@ -353,10 +370,10 @@ def first_keys(features: Floats, channels: list[Channel]) -> Floats:
     return np.asarray(features[:, places].sum(axis=1), np.float32)
 
 
-def _some(held: NDArray[np.int64], num_seeds: int, most: int, random: np.random.Generator) -> NDArray[np.int64]:
+def _some(pool: Links, held: NDArray[np.int64], num_seeds: int, most: int) -> NDArray[np.int64]:
     """At most so many of the held-out links. Seeds come first: they are like any other link, agreed pairs easier."""
-    drawn = random.permutation(held)
-    return np.sort(drawn[np.argsort(drawn >= num_seeds, kind="stable")][:most])
+    drawn = draw(pool, ASKED)[held]
+    return np.sort(held[np.lexsort((drawn, held >= num_seeds))][:most])
 
 
 def silenced(count: int) -> list[tuple[int, ...]]:
@@ -368,14 +385,15 @@ def silenced(count: int) -> list[tuple[int, ...]]:
     return each if count == 2 else [*each, *all_but]
 
 
-def silence(features: Floats, channels: list[Channel], number: int, games: int) -> Iterator[Floats]:
-    """The same features, had some channels nothing to say; every game has its own share of the ways."""
+def silence(examples: Examples, channels: list[Channel]) -> Iterator[Examples]:
+    """The same examples, had some channels nothing to say: each in some of the ways, each way with its share."""
     ends = np.cumsum([len(channel.columns) + 2 for channel in channels])
-    for hidden in silenced(len(channels))[number::games]:
-        silent_features = features.copy()
+    groups = np.arange(len(examples.truths)) % SILENCED_SHARE
+    for number, hidden in enumerate(silenced(len(channels))):
+        some = examples.some(groups == number % SILENCED_SHARE)
         for place in hidden:
-            silent_features[:, ends[place] - len(channels[place].columns) - 2 : ends[place]] = 0
-        yield silent_features
+            some.features[:, ends[place] - len(channels[place].columns) - 2 : ends[place]] = 0
+        yield replace(some, keys=first_keys(some.features, channels))
 
 
 def _mark(count: int, ids: Ids) -> NDArray[np.bool_]:

@@ -1,0 +1,327 @@
+"""How the agent learns what pairs are worth: from held-out links directly, or by reward (REINFORCE)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from rlea.agent.calibration import solve
+from rlea.agent.memory import Floats
+from rlea.agent.pair_scorer import Adam, PairScorer, ScorerSettings, apply_linear, forward, gradient
+from rlea.arithmetic import exp, exp_of, log_of
+
+
+MOST_STEPS = 30  # of Newton's method; ten are usual
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """Pairs of entities whose link was held out, in groups: one entity's pairs each, with the true one or none."""
+
+    features: Floats  # (num_pairs, num_features)
+    keys: Floats  # (num_pairs,)
+    places: NDArray[np.int64]  # (num_places,) pairs of the groups, one group after another
+    starts: NDArray[np.int64]  # (num_groups + 1,)
+    truths: NDArray[np.int64]  # (num_groups,) the pair, or -1 where nobody is right: its counterpart is not among them
+
+    @staticmethod
+    def join(parts: list[Examples]) -> Examples:
+        """All examples of several scenes, or of several states of one."""
+        shifts = np.cumsum([0] + [len(part.keys) for part in parts[:-1]])
+        starts, total = [np.zeros(1, np.int64)], 0
+        for part in parts:  # one may be without a group
+            starts.append(part.starts[1:] + total)
+            total += int(part.starts[-1])
+        return Examples(
+            np.concatenate([part.features for part in parts]),
+            np.concatenate([part.keys for part in parts]),
+            np.concatenate([part.places + shift for part, shift in zip(parts, shifts, strict=True)]),
+            np.concatenate(starts),
+            np.concatenate(
+                [np.where(part.truths < 0, -1, part.truths + shift) for part, shift in zip(parts, shifts, strict=True)]
+            ),
+        )
+
+    def some(self, chosen: NDArray[np.bool_]) -> Examples:
+        """The chosen groups alone, with the pairs that stand in them."""
+        sizes = np.diff(self.starts)
+        kept = self.places[np.repeat(chosen, sizes)]
+        used, places = np.unique(kept, return_inverse=True)
+        truths = self.truths[chosen]
+        return Examples(
+            self.features[used],
+            self.keys[used],
+            places.astype(np.int64),
+            np.concatenate([[0], np.cumsum(sizes[chosen])]).astype(np.int64),
+            np.where(truths < 0, -1, np.searchsorted(used, np.maximum(truths, 0))),
+        )
+
+
+def supervise(scorer: PairScorer, parts: list[Examples]) -> list[dict[str, float]]:
+    """Raise the chance of the true pair among all pairs of its source, and of its target, and no match.
+
+    The loss of a group is log(1 + sum of exp(logit)) - logit of the true pair; without the second term where no match
+    is right. Each member learns from all parts but one, and keeps the weights with the least loss on that one. With a
+    single part all learn from it to the last epoch. Returns the mean losses of an epoch: of the parts learned from, and
+    of those left out.
+    """
+    settings = scorer.settings
+    batches = [_Batch(scorer, part) for part in parts]
+    losses: list[list[tuple[float, float]]] = []
+    for member, weights in enumerate(scorer.weights):
+        left_out = scorer.left_out(member)
+        learned = [batch for part, batch in enumerate(batches) if part != left_out and batch.num_groups]
+        asked = [batch for part, batch in enumerate(batches) if part == left_out and batch.num_groups]
+        if learned:
+            fit_linear(scorer.linear[member], [batch.examples for batch in learned], [b.inputs for b in learned], settings)
+            for batch in batches:
+                batch.set_linear(scorer.linear[member])
+            losses.append(_train(weights, learned, asked, settings))
+    rows = []
+    for epoch in range(max(map(len, losses), default=0)):
+        now = np.array([curve[epoch] for curve in losses if epoch < len(curve)])
+        rows.append({"epoch": epoch + 1, "loss": float(now[:, 0].mean()), "held_out_loss": float(now[:, 1].mean())})
+    return rows
+
+
+class _Batch:
+    """Examples as the networks take them."""
+
+    def __init__(self, scorer: PairScorer, examples: Examples) -> None:
+        self.examples, self.hidden = examples, scorer.settings.hidden
+        self.inputs, self.num_groups = scorer.inputs(examples.features), len(examples.truths)
+        self.bases, self.logits, self.errors = (np.empty(len(examples.keys), np.float32) for _ in range(3))
+
+    def set_linear(self, linear: NDArray[np.float64]) -> None:
+        """Take the linear part of another member."""
+        self.bases = apply_linear(self.inputs, self.examples.keys, linear)
+
+    def loss(self, weights: Floats) -> float:
+        """The sum over all groups; `errors` are its derivatives by the logits."""
+        own = self.examples
+        forward(self.inputs, self.bases, weights, self.hidden, self.logits)
+        return float(_softmax_errors(self.logits, own.places, own.starts, own.truths, self.errors))
+
+    def gradient(self, weights: Floats) -> NDArray[np.float64]:
+        """That of the loss, after `loss`."""
+        return gradient(self.inputs, weights, self.hidden, self.errors)
+
+
+def fit_linear(
+    linear: NDArray[np.float64], parts: list[Examples], inputs: list[Floats], settings: ScorerSettings
+) -> None:
+    """Fit scale, bias and slopes in place, by Newton's method: the penalised loss is convex, so there is one answer."""
+    start = linear.copy()
+    value = _linear_loss(linear, start, parts, inputs, settings.prior)
+    for _ in range(MOST_STEPS):
+        size = len(linear)
+        slope, curve = settings.prior * (linear - start), settings.prior * np.eye(size)
+        for part, rows in zip(parts, inputs, strict=True):
+            logits = apply_linear(rows, part.keys, linear)
+            _add_newton(rows, part.keys, logits, part.places, part.starts, part.truths, slope, curve)
+        step, share, better = solve(curve, slope), 1.0, False
+        while share > 1e-3 and not better:
+            tried = linear - share * step
+            now = _linear_loss(tried, start, parts, inputs, settings.prior)
+            better = now < value
+            share *= 0.5
+        if not better:
+            return
+        done = value - now < 1e-6 * value
+        linear[:], value = tried, now
+        if done:
+            return
+
+
+def _linear_loss(
+    linear: NDArray[np.float64],
+    start: NDArray[np.float64],
+    parts: list[Examples],
+    inputs: list[Floats],
+    prior: float,
+) -> float:
+    moved = linear - start
+    total = 0.5 * prior * float((moved * moved).sum())
+    for part, rows in zip(parts, inputs, strict=True):
+        logits = apply_linear(rows, part.keys, linear)
+        total += float(_softmax_errors(logits, part.places, part.starts, part.truths, np.empty_like(logits)))
+    return total
+
+
+@numba.njit(cache=True)
+def _add_newton(inputs, keys, logits, places, starts, truths, slope, curve):  # type: ignore[no-untyped-def]
+    """Add first and second derivatives (lower triangle) of the loss of all groups by scale, bias and slopes."""
+    size = len(slope)
+    row, mean = np.empty(size), np.empty(size)
+    for group in range(len(truths)):
+        low, high = starts[group], starts[group + 1]
+        highest = 0.0
+        for place in range(low, high):
+            highest = max(highest, logits[places[place]])
+        weight = exp_of(-highest)
+        for place in range(low, high):
+            weight += exp_of(logits[places[place]] - highest)
+        mean[:] = 0.0
+        for place in range(low, high):
+            pair = places[place]
+            chance = exp_of(logits[pair] - highest) / weight
+            row[0], row[1], row[2:] = keys[pair], 1.0, inputs[pair]
+            if chance > 1e-9:
+                for k in range(size):
+                    own = chance * row[k]
+                    mean[k] += own
+                    for j in range(k + 1):
+                        curve[k, j] += own * row[j]
+        for k in range(size):
+            slope[k] += mean[k]
+            for j in range(k + 1):
+                curve[k, j] -= mean[k] * mean[j]
+        pair = truths[group]
+        if pair >= 0:
+            slope[0] -= keys[pair]
+            slope[1] -= 1.0
+            for k in range(2, size):
+                slope[k] -= inputs[pair, k - 2]
+
+
+def _train(
+    weights: Floats, learned: list[_Batch], asked: list[_Batch], settings: ScorerSettings
+) -> list[tuple[float, float]]:
+    """Train one member in place; the mean losses of every epoch, learned and left out, before its step."""
+    optimiser = Adam(weights, settings.rate, settings.decay)
+    count, count_asked = sum(batch.num_groups for batch in learned), sum(batch.num_groups for batch in asked)
+    best, kept, since = np.inf, weights.copy(), 0
+    losses = []
+    for _ in range(settings.epochs):
+        if asked:
+            loss_asked = sum(batch.loss(weights) for batch in asked) / count_asked
+            since += 1
+            if loss_asked < best:
+                best, since = loss_asked, 0
+                kept[:] = weights
+            if since >= settings.patience:
+                break
+        loss = sum(batch.loss(weights) for batch in learned) / count
+        losses.append((loss, loss_asked if asked else loss))
+        optimiser.step(np.sum([batch.gradient(weights) for batch in learned], axis=0) / count)
+    if asked and sum(batch.loss(weights) for batch in asked) / count_asked >= best:
+        weights[:] = kept
+    return losses
+
+
+@numba.njit(cache=True)
+def _softmax_errors(logits, places, starts, truths, errors):  # type: ignore[no-untyped-def]
+    """The sum of the losses of all groups, and its derivatives by the logits, into `errors`."""
+    total, sums = 0.0, np.zeros(len(logits))
+    for group in range(len(truths)):
+        low, high = starts[group], starts[group + 1]
+        highest = 0.0  # that of no match
+        for place in range(low, high):
+            highest = max(highest, logits[places[place]])
+        weight = exp_of(-highest)
+        for place in range(low, high):
+            weight += exp_of(logits[places[place]] - highest)
+        total += highest + log_of(weight)
+        for place in range(low, high):
+            sums[places[place]] += exp_of(logits[places[place]] - highest) / weight
+        if truths[group] >= 0:
+            total -= logits[truths[group]]
+            sums[truths[group]] -= 1.0
+    for pair in range(len(logits)):
+        errors[pair] = sums[pair]
+    return total
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """A scene for reinforcement: its pairs in full, and which of them are right or wrong for certain."""
+
+    features: Floats
+    keys: Floats
+    source_ids: NDArray[np.int32]
+    target_ids: NDArray[np.int32]
+    rewards: NDArray[np.float32]  # (num_pairs,) of matching it: 1 right, -1 wrong, 0 where nothing is known
+
+
+@numba.njit(cache=True)
+def play_episode(order, source_ids, target_ids, rewards, chances, draws, num_source, num_target):  # type: ignore[no-untyped-def]
+    """Walk down the order; of a pair whose entities are both free, match it if the draw is below its chance.
+
+    Returns the actions (1 match, 0 mismatch, -1 never met), and what every source and target entity got in the end.
+    """
+    actions = np.full(len(order), -1, np.int8)
+    free_source, free_target = np.ones(num_source, np.bool_), np.ones(num_target, np.bool_)
+    got_source, got_target = np.zeros(num_source, np.float32), np.zeros(num_target, np.float32)
+    for pair in order:
+        s, t = source_ids[pair], target_ids[pair]
+        if not free_source[s] or not free_target[t]:
+            continue
+        actions[pair] = draws[pair] < chances[pair]
+        if actions[pair] == 1:
+            free_source[s], free_target[t] = False, False
+            got_source[s], got_target[t] = rewards[pair], rewards[pair]
+    return actions, got_source, got_target
+
+
+def reinforce(
+    scorer: PairScorer,
+    trials: list[Trial],
+    settings: ReinforceSettings,
+    episodes: int,
+    seed: int,
+    on_episode: Callable[[dict[str, float]], None] | None = None,
+) -> list[dict[str, float]]:
+    """REINFORCE: episodes in which match or mismatch is drawn, judged against the same episode decided without draws.
+
+    A decision about (s, t) touches only what s and t get in the end. Its return is what these two got, its baseline
+    what they get where every decision is the likelier one (self-critical), and the policy moves along
+    (return - baseline) * gradient of log pi(decision). The policy is that of all members together, so every member has
+    the same derivatives.
+    """
+    optimisers = [Adam(weights, settings.rate) for weights in scorer.weights]
+    history = []
+    for episode in range(episodes):
+        trial = trials[episode % len(trials)]
+        random = np.random.default_rng([seed, 5, episode])
+        logits = scorer.logits(trial.features, trial.keys)
+        order = np.argsort(-logits, kind="stable")
+        chances = 1 / (1 + exp(-logits.astype(np.float64)))
+        size = (int(trial.source_ids.max()) + 1, int(trial.target_ids.max()) + 1)
+        fixed = (order, trial.source_ids, trial.target_ids, trial.rewards)
+        draws = random.random(len(order))
+        actions, got_source, got_target = play_episode(*fixed, chances, draws, *size)
+        _, base_source, base_target = play_episode(*fixed, chances, np.full(len(order), 0.5), *size)
+        better = (got_source - base_source)[trial.source_ids] + (got_target - base_target)[trial.target_ids]
+        chosen = np.flatnonzero((actions >= 0) & (better != 0))
+        if len(chosen):
+            # The derivative of -log pi(decision) by the logit is its chance less the decision (1 or 0).
+            errors = (better[chosen] * (chances[chosen] - actions[chosen]) / len(chosen)).astype(np.float32)
+            inputs = scorer.inputs(trial.features[chosen])
+            for optimiser in optimisers:
+                slopes = gradient(inputs, optimiser.weights, scorer.settings.hidden, errors)
+                length = float(np.sqrt((slopes * slopes).sum()))
+                optimiser.step(slopes * min(1.0, settings.clip / max(length, 1e-12)))
+        row = {
+            "reward": float(got_source.sum()),
+            "aligned": float((got_source > 0).sum()),
+            "length": float((actions >= 0).sum()),
+            "aligned_undrawn": float((base_source > 0).sum()),
+            "reward_undrawn": float(base_source.sum()),
+        }
+        history.append(row)
+        if on_episode is not None:
+            on_episode(row)
+    return history
+
+
+@dataclass(frozen=True)
+class ReinforceSettings:
+    """REINFORCE's own."""
+
+    rate: float = 3e-4
+    clip: float = 1.0
