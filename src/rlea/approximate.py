@@ -29,10 +29,10 @@ from rlea.candidates import (
     Candidates,
     Floats,
     _keep_best_of_rows,
-    _manhattan,
     _replace_worst,
     _sort_best,
     find_candidates,
+    manhattan_block,
     mix,
     prepare,
 )
@@ -298,7 +298,7 @@ class _Finder:
 
     def score(self, rows: Floats, columns: Floats, block: Floats) -> None:
         if self.measure == "manhattan":
-            _manhattan(rows, columns, block)
+            manhattan_block(rows, columns, block)
         else:
             np.matmul(rows, columns.T, out=block)
 
