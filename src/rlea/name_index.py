@@ -328,7 +328,7 @@ class _Finder:
         counts = [np.zeros(side.vectors.shape[1] + 1, dtype=np.int64) for side in (self.source, self.target)]
         for side, starts in zip((self.source, self.target), counts, strict=True):
             _count_postings(side.rows, side.vectors.indptr, side.vectors.indices, starts)
-        exact = 2.0 * float(np.dot(*(np.diff(starts).astype(np.float64) for starts in counts)))
+        exact = 2.0 * float((np.diff(counts[0]) * np.diff(counts[1])).sum())
         return visits / exact if exact else 0.0
 
 

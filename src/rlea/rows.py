@@ -42,7 +42,7 @@ class Scale:
         """
         lengths = row_lengths(vectors)
         finite = np.isfinite(lengths)
-        reach = COARSE - (math.isqrt(vectors.shape[1]) // 2 + 1) if coarse else FINE
+        reach = coarse_reach(vectors.shape[1]) if coarse else FINE
         if measure == "cosine":
             factors, unit = reach / np.maximum(lengths, SHORTEST), 1.0 / reach
         else:
@@ -83,6 +83,11 @@ class BlockProduct:
         np.matmul(rows.astype(np.float64), columns.astype(np.float64).T, out=exact)
         np.copyto(result, exact, casting="same_kind")
         return result
+
+
+def coarse_reach(dim: int) -> float:
+    """How long coarse rows may be before they are rounded."""
+    return COARSE - (math.isqrt(dim) // 2 + 1)
 
 
 def row_lengths(vectors: Floats) -> Doubles:
@@ -129,6 +134,12 @@ def multiply_sparse_pairs(source: Any, target: Any, source_ids: Any, target_ids:
 
 
 @numba.njit(cache=True)
+def whole_of(value):  # type: ignore[no-untyped-def]
+    """The whole number nearest to a number below 2**51, of two equally near the even one."""
+    return (value + _ROUND) - _ROUND
+
+
+@numba.njit(cache=True)
 def square_length(row):  # type: ignore[no-untyped-def]
     """The sum of squares in double precision, added in lanes."""
     sums = np.zeros(LANES, np.float64)
@@ -161,7 +172,7 @@ def _scale_rows(vectors, factors, result):  # type: ignore[no-untyped-def]
             result[i] = 0
             continue
         for d in range(vectors.shape[1]):
-            result[i, d] = (np.float64(vectors[i, d]) * factor + _ROUND) - _ROUND
+            result[i, d] = whole_of(np.float64(vectors[i, d]) * factor)
 
 
 @numba.njit(cache=True, parallel=True)
@@ -174,15 +185,15 @@ def _multiply_whole(source, target, source_factors, target_factors, source_ids, 
         whole = len(a) // LANES * LANES
         for start in range(0, whole, LANES):
             for lane in range(LANES):
-                x = (np.float64(a[start + lane]) * a_factor + _ROUND) - _ROUND
-                y = (np.float64(b[start + lane]) * b_factor + _ROUND) - _ROUND
+                x = whole_of(np.float64(a[start + lane]) * a_factor)
+                y = whole_of(np.float64(b[start + lane]) * b_factor)
                 sums[lane] += x * y
         total = 0.0
         for lane in range(LANES):
             total += sums[lane]
         for d in range(whole, len(a)):
-            x = (np.float64(a[d]) * a_factor + _ROUND) - _ROUND
-            y = (np.float64(b[d]) * b_factor + _ROUND) - _ROUND
+            x = whole_of(np.float64(a[d]) * a_factor)
+            y = whole_of(np.float64(b[d]) * b_factor)
             total += x * y
         result[k] = total
     return result

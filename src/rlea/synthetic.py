@@ -8,6 +8,7 @@ order of lines are independent of each other.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rlea.arithmetic import exp, log
 from rlea.embeddings import Embeddings
 from rlea.errors import InputError
 from rlea.graph import LITERAL_COLUMNS, GraphPair, KnowledgeGraph, Links
@@ -337,7 +339,7 @@ def _identifiers(owner: str, kind: str, number: int) -> tuple[str, ...]:
 
 def _zipf(rng: Rng, number: int, size: int, offset: float) -> Array:
     """Draws from 0 .. number - 1, of which rank x has a weight of about 1 / (x + offset): heavy-tailed."""
-    draws = offset * ((number / offset + 1.0) ** rng.random(size) - 1.0)
+    draws = offset * (exp(log(number / offset + 1.0) * rng.random(size)) - 1.0)
     return np.minimum(draws.astype(np.int64), number - 1)
 
 
@@ -371,7 +373,7 @@ def _draw_facts(
         size = missing + missing // 10 + 10
         relations = _zipf(rng, len(kinds), size, _RELATION_OFFSET)
         # Few entities say much about themselves; many are spoken of a little and few a lot.
-        heads = first + ((stop - first) * rng.random(size) ** 1.25).astype(np.int64)
+        heads = first + ((stop - first) * exp(1.25 * log(rng.random(size)))).astype(np.int64)
         if attempt == 0:
             everyone = rng.permutation(np.arange(first, stop))[:size]
             heads[: len(everyone)] = everyone
@@ -489,7 +491,7 @@ _CODAS = ("", "", "", "l", "m", "n", "r", "s", "nd", "rt")
 
 def _draw_names(rng: Rng, number: int) -> list[str]:
     """Names of two words such as "Dravou Kelstin"."""
-    num_words = max(2, round((_NAMES_PER_ENTITY * number) ** 0.5))
+    num_words = max(2, round(math.sqrt(_NAMES_PER_ENTITY * number)))
     words: dict[str, None] = {}
     while len(words) < num_words:
         size = num_words - len(words)
