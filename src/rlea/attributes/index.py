@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from rlea.attributes.comparison import NUMBER_SCALE
 from rlea.attributes.values import DATE, NUMBER, PLACE, Doubles, Side, Told, years_of
-
 from rlea.paris.literals import rounded
 
 if TYPE_CHECKING:
