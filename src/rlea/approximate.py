@@ -15,6 +15,7 @@ which is their mean score in the cell. Whatever this misses shows in the recall.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -133,7 +134,7 @@ def search_approximately(
     products = None if embeddings.measure == "manhattan" else BlockProduct(BLOCK_ROWS * BLOCK_COLUMNS, coarse=False)
     finder = _Finder(embeddings.measure, source, target, forward_k, backward_k, progress, products)
     size = max(len(sources), len(targets))
-    centres = finder.find_centres(min(num_cells or round(CELLS_PER_ROOT * size**0.5), size))
+    centres = finder.find_centres(min(num_cells or round(CELLS_PER_ROOT * math.sqrt(size)), size))
     source_cells, target_cells = finder.fill_cells(centres, source), finder.fill_cells(centres, target)
     chosen = probes or finder.choose_probes(source_cells, target_cells, recall)
     if chosen is None:
@@ -436,7 +437,7 @@ def _fewest_probes(places: NDArray[np.int64], recall: float) -> int:
     probes = max(int(np.quantile(places, recall, method="lower")), 1)
     while probes <= places.max():
         found = (places < probes).mean(axis=1)
-        error = found.std() / len(found) ** 0.5
+        error = found.std() / math.sqrt(len(found))
         if found.mean() >= min(recall + error, 1.0):
             break
         probes += max(probes // 16, 1)  # near enough, and soon there

@@ -76,8 +76,8 @@ def log1p_of(x: float) -> float:
     u = 1.0 + x
     if u == 1.0:
         return x
-    if u == np.inf:
-        return np.inf
+    if u <= 0.0 or u == np.inf:  # nothing was rounded, or nothing that matters
+        return log_of(u)
     return log_of(u) + (x - (u - 1.0)) / u
 
 

@@ -14,6 +14,7 @@ Entities of the same name are searched for once. The compiled functions call the
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -293,7 +294,7 @@ class _Finder:
                     not len(shares) or found.visits >= exact.visits
                 ):  # nobody has anything in common with anybody, or all
                     break
-                if shares.mean() >= min(recall + shares.std() / len(shares) ** 0.5, 1.0):
+                if shares.mean() >= min(recall + shares.std() / math.sqrt(len(shares)), 1.0):
                     break
                 budget = round(budget * BUDGET_STEP)
             chosen[number] = budget

@@ -347,7 +347,7 @@ def _count_sparse_products(  # type: ignore[no-untyped-def]
             squares = 0.0
             left_out = 0.0
             while first > 0:
-                squares += data[first - 1] ** 2
+                squares += data[first - 1] * data[first - 1]
                 if np.sqrt(squares) * longest > 0.5 * own:
                     break
                 first -= 1

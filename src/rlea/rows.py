@@ -48,7 +48,7 @@ class Scale:
         else:
             longest = float(lengths[finite].max(initial=0.0)) or 1.0
             # A power of two, where there is room for it: it rounds nothing away from whole numbers and halves.
-            factor = reach / longest if coarse else 2.0 ** (26 - math.frexp(longest)[1])
+            factor = reach / longest if coarse else math.ldexp(1.0, 26 - math.frexp(longest)[1])
             factors, unit = np.full(len(lengths), factor), 1.0 / factor
         factors[~finite] = np.nan
         return Scale(factors, unit, coarse)

@@ -304,10 +304,10 @@ def _view(name: str, rng: Rng, settings: SyntheticSettings, world: _World, names
         settings.num_entities,
         relations,
         _identifiers(owner, "attribute", settings.num_attributes),
-        tuple(_DATATYPES[kind % len(_DATATYPES)] for kind in np.argsort(attribute_ids).tolist()),
+        tuple(_DATATYPES[kind % len(_DATATYPES)] for kind in np.argsort(attribute_ids, kind="stable").tolist()),
         _sorted(number[facts[:, 0]], relation_ids, number[facts[:, 2]], len(relations), settings.num_entities),
         _sorted(number[values[:, 0]], attribute_ids[values[:, 1]], values[:, 2], settings.num_attributes, _NUM_VALUES),
-        [names[entity] for entity in np.argsort(number).tolist()],
+        [names[entity] for entity in np.argsort(number, kind="stable").tolist()],
     )
     return side, number
 
@@ -328,7 +328,7 @@ def _split_links(
 ) -> list[tuple[Array, Array]]:
     order = rng.permutation(len(source_ids))
     cuts = np.round(np.cumsum([settings.seeds, settings.valid]) * len(order)).astype(int)
-    parts = [part[np.argsort(source_ids[part])] for part in np.split(order, cuts)]
+    parts = [part[np.argsort(source_ids[part], kind="stable")] for part in np.split(order, cuts)]
     return [(source_ids[part], target_ids[part]) for part in parts]
 
 
