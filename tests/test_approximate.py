@@ -277,3 +277,12 @@ def test_the_command_line_says_which_search_and_its_recall(run_cli, tmp_path):
     assert json.loads(compared.out)["search"] == summary["search"]
     plain = run_cli("align", demo_folder(), "--matcher", "mutual", "--json")
     assert json.loads(plain.out)["search"] == {"asked": "auto", "kind": "exact"}
+
+
+@pytest.mark.parametrize("measure", ["cosine", "inner", "manhattan"])
+def test_vectors_without_numbers_are_refused(measure):
+    rows = np.ones((5, 3), np.float32)
+    broken = rows.copy()
+    broken[2, 1] = np.nan
+    with pytest.raises(InputError, match="target vectors hold values that are no finite numbers"):
+        search_approximately(Embeddings(rows, broken, measure=measure), np.arange(5), np.arange(5), 2)

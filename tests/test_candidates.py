@@ -9,6 +9,7 @@ from scipy.sparse import csr_matrix
 from rlea import candidates as module
 from rlea.candidates import find_candidates, tie_hash
 from rlea.embeddings import Embeddings
+from rlea.rows import BlockProduct, Scale
 
 
 def dense_scores(embeddings):
@@ -80,15 +81,18 @@ def test_blocks_join_without_seams(monkeypatch, sparse):
     assert (whole.backward_rows == pieces.backward_rows).all()
 
 
-@pytest.mark.parametrize(("measure", "sparse"), [("cosine", False), ("inner", True), ("manhattan", False)])
-def test_scores_of_any_pairs_come_in_parts_without_seams(monkeypatch, measure, sparse):
+@pytest.mark.parametrize(
+    ("measure", "sparse"),
+    [("cosine", False), ("inner", False), ("cosine", True), ("inner", True), ("manhattan", False)],
+)
+def test_a_pair_has_one_score_found_or_asked_for(measure, sparse):
     rng = np.random.default_rng(4)
-    embeddings = Embeddings(vectors(rng, 20, 5, sparse), vectors(rng, 15, 5, sparse), measure=measure)
+    embeddings = Embeddings(vectors(rng, 20, 37, sparse), vectors(rng, 15, 37, sparse), measure=measure)
     found = find_candidates(embeddings, np.arange(20), np.arange(15), 2)
     rows, columns = (side.ravel() for side in np.meshgrid(np.arange(20), np.arange(15)))
     whole = found.score_pairs(rows, columns)
-    monkeypatch.setattr(module, "PAIRS_AT_ONCE", 7)
-    assert (found.score_pairs(rows, columns) == whole).all()
+    assert [found.score_pairs(rows[[i]], columns[[i]])[0] for i in range(300)] == whole.tolist()
+    assert (found.score_pairs(found.pairs.rows, found.pairs.columns) == found.pairs.scores).all()
     assert len(np.unique(whole.round(6))) > 30
     assert found.score_pairs(rows[:0], columns[:0]).shape == (0,)
 
@@ -168,3 +172,73 @@ def test_measures_and_shapes_are_checked():
         Embeddings(ones, np.ones((2, 3), np.float32))
     with pytest.raises(ValueError, match="sparse"):
         Embeddings(csr_matrix(ones), csr_matrix(ones), measure="manhattan")
+
+
+@pytest.mark.parametrize("measure", ["cosine", "inner"])
+@pytest.mark.parametrize("dim", [1, 8, 700])
+def test_coarse_search_is_exact_up_to_the_grid(measure, dim):
+    rng = np.random.default_rng(6)
+    embeddings = Embeddings(vectors(rng, 50, dim, False), vectors(rng, 40, dim, False), measure=measure)
+    found = find_candidates(embeddings, np.arange(50), np.arange(40), 40, coarse=True)
+    whole = dense_scores(embeddings)
+    rows = np.arange(50)[:, None]
+    lengths = [np.linalg.norm(side, axis=1).max() for side in (embeddings.source, embeddings.target)]
+    slack = np.sqrt(dim) / 4000 * (1.0 if measure == "cosine" else lengths[0] * lengths[1])
+    np.testing.assert_allclose(found.forward_scores, whole[rows, found.forward_columns], atol=slack)
+    precise = find_candidates(embeddings, np.arange(50), np.arange(40), 40)
+    if measure == "cosine" and dim == 1:
+        assert (np.sort(found.forward_scores) == np.sort(precise.forward_scores)).all()
+
+
+@pytest.mark.parametrize("coarse", [False, True])
+@pytest.mark.parametrize("dim", [3, 64, 1000])
+def test_products_of_whole_numbers_are_exact(coarse, dim):
+    """In any order: no partial sum leaves the range in which floats hold whole numbers."""
+    rng = np.random.default_rng(dim)
+    sides = [np.sign(rng.standard_normal((30, dim))).astype(np.float32), vectors(rng, 30, dim, False)]
+    for measure in ("cosine", "inner"):
+        scales = [Scale.of(side, measure, coarse=coarse) for side in sides]
+        whole = [scale.whole(side) for scale, side in zip(scales, sides, strict=True)]
+        exact = [[int(value) for row in side for value in row] for side in whole]
+        for one in exact:
+            largest = max(sum(v * v for v in one[i : i + dim]) for i in range(0, len(one), dim))
+            assert largest <= (2**24 if coarse else 2**53)
+        product = BlockProduct(900, coarse)(*whole)
+        for i in (0, 7, 29):
+            expected = [
+                sum(a * b for a, b in zip(exact[0][i * dim : (i + 1) * dim], exact[1][j * dim :][:dim], strict=True))
+                for j in range(30)
+            ]
+            assert product[i].tolist() == [float(np.float32(value)) for value in expected]
+
+
+@pytest.mark.parametrize("measure", ["cosine", "inner"])
+def test_rows_without_numbers_are_like_nobody(measure):
+    rng = np.random.default_rng(7)
+    source, target = vectors(rng, 6, 5, False), vectors(rng, 5, 5, False)
+    source[2, 1], target[3, 0] = np.nan, np.inf
+    for coarse in (False, True):
+        found = find_candidates(
+            Embeddings(source, target, measure=measure), np.arange(6), np.arange(5), 5, coarse=coarse
+        )
+        assert (found.forward_columns[2] == -1).all()
+        assert (found.backward_rows[3] == -1).all()
+        assert (found.forward_columns >= 0).sum() == 5 * 4
+        assert np.isfinite(found.forward_scores[found.forward_columns >= 0]).all()
+
+
+def test_very_long_and_very_short_vectors():
+    rng = np.random.default_rng(8)
+    for size in (1e18, 1e37, 1e-19, 1e-37):
+        source, target = vectors(rng, 6, 5, False), vectors(rng, 5, 5, False)
+        far = Embeddings(source * np.float32(size), target * np.float32(size), measure="inner")
+        found = find_candidates(far, np.arange(6), np.arange(5), 5)
+        exact = far.source.astype(np.float64) @ far.target.astype(np.float64).T
+        with np.errstate(over="ignore"):  # beyond what single precision holds they are infinite, or nothing
+            expected = np.sort(exact, axis=1)[:, ::-1].astype(np.float32)
+        np.testing.assert_allclose(found.forward_scores, expected, rtol=1e-4)
+        assert (found.forward_columns == np.argsort(-exact, axis=1)).all()
+        found = find_candidates(Embeddings(far.source, far.target), np.arange(6), np.arange(5), 5)
+        if size > 1e-12:
+            cosines = dense_scores(Embeddings(source, target))
+            np.testing.assert_allclose(found.forward_scores, np.sort(cosines, axis=1)[:, ::-1], atol=1e-6)

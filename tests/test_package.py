@@ -15,8 +15,8 @@ SOURCE = ROOT / "src" / "rlea"
 
 # A module may import those before it in this list (and those of its own package), never those after it.
 LAYERS = [
-    ["errors", "progress", "memory", "record", "iri", "names", "transliterate", "schema"],
-    ["graph", "array_files"],
+    ["errors", "progress", "memory", "record", "iri", "names", "transliterate", "schema", "arithmetic", "rows"],
+    ["graph", "array_files", "bags"],
     ["embeddings"],
     ["candidates", "neighbourhood", "crowds"],
     ["name_pieces"],

@@ -15,6 +15,7 @@ which is their mean score in the cell. Whatever this misses shows in the recall.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -29,16 +30,17 @@ from rlea.candidates import (
     Candidates,
     Floats,
     _keep_best_of_rows,
-    _manhattan,
     _replace_worst,
     _sort_best,
     find_candidates,
+    manhattan_block,
     mix,
-    prepare,
+    scales_of,
 )
 from rlea.errors import InputError
 from rlea.graph import Ids
 from rlea.progress import Progress, silent
+from rlea.rows import FINE, BlockProduct, Scale, coarse_reach, from_whole, square_length, whole_of
 
 if TYPE_CHECKING:
     from rlea.embeddings import Embeddings
@@ -125,12 +127,14 @@ def search_approximately(
     targets: Ids = np.asarray(target_ids, dtype=np.int32)
     if len(sources) == 0 or len(targets) == 0:
         return Search(find_candidates(embeddings, sources, targets, k), 1.0, 1.0, 0, 0, 0.0, 0)
-    source = _Side.of(embeddings.source, sources, embeddings, seed)
-    target = _Side.of(embeddings.target, targets, embeddings, seed)
+    scales = _scales_for(embeddings)
+    source = _Side.of(embeddings.source, sources, scales[0], seed)
+    target = _Side.of(embeddings.target, targets, scales[1], seed)
     forward_k, backward_k = min(k, len(targets)), min(k, len(sources))
-    finder = _Finder(embeddings.measure, source, target, forward_k, backward_k, progress)
+    products = None if embeddings.measure == "manhattan" else BlockProduct(BLOCK_ROWS * BLOCK_COLUMNS, coarse=False)
+    finder = _Finder(embeddings.measure, source, target, forward_k, backward_k, progress, products)
     size = max(len(sources), len(targets))
-    centres = finder.find_centres(min(num_cells or round(CELLS_PER_ROOT * size**0.5), size))
+    centres = finder.find_centres(min(num_cells or round(CELLS_PER_ROOT * math.sqrt(size)), size))
     source_cells, target_cells = finder.fill_cells(centres, source), finder.fill_cells(centres, target)
     chosen = probes or finder.choose_probes(source_cells, target_cells, recall)
     if chosen is None:
@@ -143,7 +147,10 @@ def search_approximately(
         scored += finder.look_into_cells(target, source, source_cells, chosen, backward, forward, True)
     forward.sort(len(targets))
     backward.sort(len(sources))
-    found = Candidates(sources, targets, forward.ids, forward.scores, backward.ids, backward.scores, embeddings)
+    best_scores = [best.scores for best in (forward, backward)]
+    if scales[0].scale is not None and scales[1].scale is not None:
+        best_scores = [from_whole(scores, (scales[0].scale, scales[1].scale)) for scores in best_scores]
+    found = Candidates(sources, targets, forward.ids, best_scores[0], backward.ids, best_scores[1], embeddings)
     recalls: list[float] = []
     sampled: list[int] = []
     for own, other, best in ((source, target, forward), (target, source, backward)):
@@ -158,16 +165,59 @@ def search_approximately(
 
 
 @dataclass(frozen=True, eq=False)
+class _Scales:
+    """How vectors of one side become whole numbers: to be compared with each other, and to be put into cells."""
+
+    scale: Scale | None  # None for `manhattan`, which compares them as they are
+    spot: float  # what those are multiplied by to be put into cells; both sides then have one scale
+    reach: float  # the length of the longest, then
+    dtype: Any
+
+
+def _scales_for(embeddings: Embeddings) -> tuple[_Scales, _Scales]:
+    scales = scales_of(embeddings)
+    for side, own in zip(("source", "target"), scales, strict=True):
+        if np.isnan(own.factors).any():
+            raise InputError(
+                f"the {side} vectors hold values that are no finite numbers",
+                remedy="train them again or repair the file they came from",
+            )
+    if embeddings.measure == "cosine":
+        # Directions need not be known more closely to tell near cells from others.
+        reach = coarse_reach(embeddings.source.shape[1])
+        first, second = (_Scales(scale, reach * scale.unit, reach, np.float32) for scale in scales)
+        return first, second
+    unit = max(scale.unit for scale in scales)  # of the side with the longer vectors
+    if embeddings.measure == "manhattan":
+        one = _Scales(None, 1.0 / unit, FINE, np.float64)
+        return one, one
+    first, second = (_Scales(scale, scale.unit / unit, FINE, np.float64) for scale in scales)
+    return first, second
+
+
+@dataclass(frozen=True, eq=False)
 class _Side:
     """One pool in an order that hangs on the vectors alone, so that neither ids nor positions can tell anything."""
 
-    vectors: Floats  # (num_entities, dim), as `prepare` makes them
+    vectors: NDArray[Any]  # (num_entities, dim), of which scores are made: whole numbers; for `manhattan` as they are
     names: Ids  # (num_entities,) their positions in the pool
+    scales: _Scales
 
     @classmethod
-    def of(cls, vectors: Any, ids: Ids, embeddings: Embeddings, seed: int) -> _Side:
+    def of(cls, vectors: Any, ids: Ids, scales: _Scales, seed: int) -> _Side:
         order = _order_by_content(vectors, ids, seed)
-        return cls(_prepared(vectors, ids[order], embeddings), order.astype(np.int32))
+        result = np.empty((len(ids), vectors.shape[1]), dtype=np.float32 if scales.scale is None else np.int32)
+        for start in range(0, len(ids), CHUNK):  # without a second copy of them all
+            part = ids[order[start : start + CHUNK]]
+            result[start : start + CHUNK] = vectors[part] if scales.scale is None else scales.scale.whole(vectors, part)
+        return cls(result, order.astype(np.int32), scales)
+
+    def spots(self, part: Any) -> NDArray[Any]:
+        """Where entities lie among the cells, as whole numbers."""
+        own = np.ascontiguousarray(self.vectors[part])
+        result = np.empty(own.shape, self.scales.dtype)
+        _round_rows(own, self.scales.spot, result)
+        return result
 
     def __len__(self) -> int:
         return len(self.names)
@@ -183,26 +233,26 @@ class _Side:
 class _Cells:
     """The cells that hold entities of one side."""
 
-    centres: Floats  # (num_cells, dim)
-    offsets: Floats | None  # (num_cells,) to be taken from the products with the centres when probing
+    centres: NDArray[Any]  # (num_cells, dim), whole numbers
+    offsets: NDArray[Any] | None  # (num_cells,) to be taken from the products with the centres when probing
     cells: Ids  # (num_entities,) the cell of every entity
 
-    def affinities(self, rows: Floats) -> Floats:
+    def affinities(self, rows: NDArray[Any]) -> NDArray[Any]:
         """How near rows of the other side are to every cell, higher is nearer; (num_rows, num_cells)."""
         return _affinities(rows, self.centres, self.offsets)
 
-    def places(self, rows: Floats, members: NDArray[np.integer]) -> NDArray[np.int64]:
-        """How many cells row i would probe before it meets member i; (num_rows,)."""
+    def places(self, side: _Side, rows: NDArray[np.integer], members: NDArray[np.integer]) -> NDArray[np.int64]:
+        """How many cells row i of the other side would probe before it meets member i; (num_rows,)."""
         result = np.empty(len(rows), dtype=np.int64)
         for top in range(0, len(rows), BLOCK_ROWS):
-            affinities = self.affinities(rows[top : top + BLOCK_ROWS])
+            affinities = self.affinities(side.spots(rows[top : top + BLOCK_ROWS]))
             own = np.take_along_axis(affinities, self.cells[members[top : top + BLOCK_ROWS], None], axis=1)
             result[top : top + BLOCK_ROWS] = (affinities > own).sum(axis=1)
         return result
 
-    def shares(self, rows: Floats) -> NDArray[np.float64]:
+    def shares(self, rows: NDArray[Any]) -> NDArray[np.float64]:
         """Which share of the entities a row meets on average with 1, 2, ... probes; (num_cells,)."""
-        order = np.argsort(-self.affinities(rows), axis=1)
+        order = np.argsort(-self.affinities(rows), axis=1, kind="stable")
         sizes = np.bincount(self.cells, minlength=len(self.centres))
         return np.asarray(sizes[order].cumsum(axis=1).mean(axis=0) / len(self.cells))
 
@@ -228,35 +278,41 @@ class _Finder:
     forward_k: int
     backward_k: int
     progress: Progress
+    products: BlockProduct | None  # None for `manhattan`
 
-    def find_centres(self, num_cells: int) -> Floats:
+    def find_centres(self, num_cells: int) -> NDArray[Any]:
         """k-means (Lloyd) on a sample of both sides; (num_cells, dim), cells that lost all their vectors left out."""
         share = min(1.0, TRAINING_PER_CELL * num_cells / (len(self.source) + len(self.target)))
-        firsts = [side.vectors[: int(np.ceil(share * len(side)))] for side in (self.source, self.target)]
-        sample = np.concatenate(firsts)
+        firsts = [int(np.ceil(share * len(side))) for side in (self.source, self.target)]
         # Spread over the sample, which comes in an order that is random as far as anybody knows.
-        centres = sample[np.linspace(0, len(sample), num_cells, endpoint=False).astype(np.int64)]
+        chosen = np.arange(num_cells) * sum(firsts) // num_cells
+        is_source = chosen < firsts[0]
+        spots = self.source.spots(chosen[is_source]), self.target.spots(chosen[~is_source] - firsts[0])
+        centres = np.concatenate(spots)
         for number in range(ITERATIONS):
             self.progress("cells", number, ITERATIONS)
-            cells = _nearest_cells(sample, centres, self.belonging(centres))
-            sums, members = np.zeros_like(centres), np.zeros(len(centres), dtype=np.int64)
-            _add_to_cells(sample, cells, sums, members)
+            sums, members = np.zeros(centres.shape), np.zeros(len(centres), dtype=np.int64)
+            for side, count in zip((self.source, self.target), firsts, strict=True):
+                cells = _nearest_cells(side, count, centres, self.belonging(centres))
+                for start in range(0, count, CHUNK):
+                    part = slice(start, min(start + CHUNK, count))
+                    _add_to_cells(side.spots(part), cells[part], sums, members)
             used = members > 0
-            centres = np.divide(sums[used], members[used, None], dtype=np.float32)
-            if self.measure == "cosine":
-                centres /= np.maximum(np.linalg.norm(centres, axis=1, keepdims=True), np.float32(1e-12))
+            means = sums[used] / members[used, None]
+            centres = np.empty(means.shape, centres.dtype)
+            _round_centres(means, self.source.scales.reach if self.measure == "cosine" else 0.0, centres)
         self.progress("cells", ITERATIONS, ITERATIONS, f"{len(centres):,} cells")
         return centres
 
-    def belonging(self, centres: Floats) -> Floats | None:
+    def belonging(self, centres: NDArray[Any]) -> NDArray[Any] | None:
         """What to take from the products with the centres so that the highest is of the nearest; (num_cells,)."""
         if self.measure == "cosine":
             return None
-        return np.asarray(0.5 * np.einsum("cd,cd->c", centres, centres), dtype=np.float32)
+        return np.asarray(0.5 * (centres * centres).sum(axis=1))  # of whole numbers: exact in any order
 
-    def fill_cells(self, centres: Floats, side: _Side) -> _Cells:
+    def fill_cells(self, centres: NDArray[Any], side: _Side) -> _Cells:
         """The cell of every entity of a side; cells without any are not worth a probe and left out."""
-        cells = _nearest_cells(side.vectors, centres, self.belonging(centres))
+        cells = _nearest_cells(side, len(side), centres, self.belonging(centres))
         used, places = np.unique(cells, return_inverse=True)
         centres = np.ascontiguousarray(centres[used])
         offsets = None if self.measure == "inner" else self.belonging(centres)
@@ -276,31 +332,32 @@ class _Finder:
             (np.repeat(np.arange(rows.start, rows.stop), found.shape[1]), found.ravel(), found.shape),
             (known.ravel(), np.repeat(np.arange(columns.start, columns.stop), known.shape[1]), known.shape),
         ):
-            by_source = target_cells.places(self.source.vectors[sources], targets)
-            by_target = source_cells.places(self.target.vectors[targets], sources)
+            by_source = target_cells.places(self.source, sources, targets)
+            by_target = source_cells.places(self.target, targets, sources)
             needed = max(needed, _fewest_probes(np.minimum(by_source, by_target).reshape(shape), recall))
         share = 0.0
-        for cells, others in ((target_cells, self.source.vectors[rows]), (source_cells, self.target.vectors[columns])):
+        for cells, others in ((target_cells, self.source.spots(rows)), (source_cells, self.target.spots(columns))):
             share += float(cells.shares(others)[min(needed, len(cells.centres)) - 1])
         return None if share > EXACT_SHARE else needed
 
-    def find_exactly(self, queries: Floats, others: Floats, k: int) -> tuple[Ids, Floats]:
+    def find_exactly(self, queries: NDArray[Any], others: NDArray[Any], k: int) -> tuple[Ids, Floats]:
         """The exact k best of the others for every query, best first: their rows and scores, (num_queries, k)."""
         best = _Best(len(queries), k)
         for left in range(0, len(others), BLOCK_COLUMNS):
             part = others[left : left + BLOCK_COLUMNS]
-            block = np.empty((len(queries), len(part)), dtype=np.float32)
-            self.score(queries, part, block)
+            block = self.score(queries, part)
             _keep_best_of_rows(block, 0, left, best.ids, best.scores)
             self.progress("recall", left + len(part), len(others))
         best.sort(len(others))
         return best.ids, best.scores
 
-    def score(self, rows: Floats, columns: Floats, block: Floats) -> None:
-        if self.measure == "manhattan":
-            _manhattan(rows, columns, block)
-        else:
-            np.matmul(rows, columns.T, out=block)
+    def score(self, rows: NDArray[Any], columns: NDArray[Any]) -> Floats:
+        """A block of scores, as whole numbers where they are products; it holds until the next one is asked for."""
+        if self.products is not None:
+            return self.products(rows, columns)
+        block = np.empty((len(rows), len(columns)), dtype=np.float32)
+        manhattan_block(rows, columns, block)
+        return block
 
     def look_into_cells(
         self,
@@ -318,19 +375,17 @@ class _Finder:
         by_cell = np.argsort(cells.cells, kind="stable")
         starts = np.searchsorted(cells.cells[by_cell], np.arange(num_cells + 1))
         held_vectors, held_names = held.vectors[by_cell], held.names[by_cell]
-        buffer = np.empty(BLOCK_ROWS * BLOCK_COLUMNS, dtype=np.float32)
         scored, slab = 0, max(PROBES_AT_ONCE // probes, 1)
         for top in range(0, len(probing), slab):
-            probed = _best_cells(probing.vectors[top : top + slab], cells, probes)
+            probed = _best_cells(probing, slice(top, top + slab), cells, probes)
             probers, prober_starts = _group(probed, num_cells)
             for cell in range(num_cells):
                 for left in range(starts[cell], starts[cell + 1], BLOCK_COLUMNS):
                     right = min(left + BLOCK_COLUMNS, starts[cell + 1])
-                    height = len(buffer) // (right - left)
+                    height = BLOCK_ROWS * BLOCK_COLUMNS // (right - left)
                     for first in range(prober_starts[cell], prober_starts[cell + 1], height):
                         own = top + probers[first : min(first + height, prober_starts[cell + 1])]
-                        block = buffer[: len(own) * (right - left)].reshape(len(own), right - left)
-                        self.score(probing.vectors[own], held_vectors[left:right], block)
+                        block = self.score(probing.vectors[own], held_vectors[left:right])
                         names = (probing.names[own], held_names[left:right])
                         _keep_for_rows(block, *names, own_best.ids, own_best.scores, is_second)
                         _keep_for_columns(block, *names, held_best.ids, held_best.scores, is_second)
@@ -350,36 +405,30 @@ def _order_by_content(vectors: Any, ids: Ids, seed: int) -> NDArray[np.intp]:
     return np.asarray(shuffled[np.argsort(keys[shuffled], kind="stable")])
 
 
-def _prepared(vectors: Any, ids: Ids, embeddings: Embeddings) -> Floats:
-    """The vectors of the ids as `prepare` makes them, without a second copy of all of them."""
-    result = np.empty((len(ids), vectors.shape[1]), dtype=np.float32)
-    for start in range(0, len(ids), CHUNK):
-        result[start : start + CHUNK] = prepare(vectors[ids[start : start + CHUNK]], embeddings)
-    return result
-
-
-def _affinities(rows: Floats, centres: Floats, offsets: Floats | None) -> Floats:
+def _affinities(rows: NDArray[Any], centres: NDArray[Any], offsets: NDArray[Any] | None) -> NDArray[Any]:
     result = rows @ centres.T
     if offsets is not None:
         result -= offsets
     return np.asarray(result)
 
 
-def _nearest_cells(rows: Floats, centres: Floats, offsets: Floats | None) -> Ids:
-    cells = np.empty(len(rows), dtype=np.int32)
-    for top in range(0, len(rows), BLOCK_ROWS):
-        cells[top : top + BLOCK_ROWS] = _affinities(rows[top : top + BLOCK_ROWS], centres, offsets).argmax(axis=1)
+def _nearest_cells(side: _Side, count: int, centres: NDArray[Any], offsets: NDArray[Any] | None) -> Ids:
+    """The cell of each of the first `count` entities of a side."""
+    cells = np.empty(count, dtype=np.int32)
+    for top in range(0, count, BLOCK_ROWS):
+        part = slice(top, min(top + BLOCK_ROWS, count))
+        cells[part] = _affinities(side.spots(part), centres, offsets).argmax(axis=1)
     return cells
 
 
-def _best_cells(rows: Floats, cells: _Cells, count: int) -> Ids:
-    """The `count` nearest cells of every row, in no order; (num_rows, count)."""
+def _best_cells(side: _Side, part: slice, cells: _Cells, count: int) -> Ids:
+    """The `count` nearest cells of some entities, in no order; (num_entities, count)."""
+    rows = range(len(side))[part]
     best = np.full((len(rows), count), -1, dtype=np.int32)
     for top in range(0, len(rows), BLOCK_ROWS):
-        own = best[top : top + BLOCK_ROWS]
-        _keep_best_of_rows(
-            cells.affinities(rows[top : top + BLOCK_ROWS]), 0, 0, own, np.full(own.shape, -np.inf, dtype=np.float32)
-        )
+        own, chosen = best[top : top + BLOCK_ROWS], rows[top : top + BLOCK_ROWS]
+        affinities = cells.affinities(side.spots(slice(chosen.start, chosen.stop)))
+        _keep_best_of_rows(affinities, 0, 0, own, np.full(own.shape, -np.inf, dtype=affinities.dtype))
     return best
 
 
@@ -388,7 +437,7 @@ def _fewest_probes(places: NDArray[np.int64], recall: float) -> int:
     probes = max(int(np.quantile(places, recall, method="lower")), 1)
     while probes <= places.max():
         found = (places < probes).mean(axis=1)
-        error = found.std() / len(found) ** 0.5
+        error = found.std() / math.sqrt(len(found))
         if found.mean() >= min(recall + error, 1.0):
             break
         probes += max(probes // 16, 1)  # near enough, and soon there
@@ -397,9 +446,7 @@ def _fewest_probes(places: NDArray[np.int64], recall: float) -> int:
 
 def _share_found(found: Floats, exact: Floats) -> float:
     """The share of the k best that were found, by score: which of several equal ones is no matter."""
-    edge = exact[:, -1:]
-    slack = 1e-6 * np.maximum(1.0, np.abs(edge))  # products differ by rounding with the shape of their block
-    return float((found >= edge - slack).mean())
+    return float((found >= exact[:, -1:]).mean())
 
 
 def _group(probed: Ids, num_cells: int) -> tuple[Ids, NDArray[np.int64]]:
@@ -433,6 +480,24 @@ def _hash_rows(bits, seed, keys):  # type: ignore[no-untyped-def]
         for d in range(bits.shape[1]):
             key = mix(key ^ np.uint64(bits[i, d])) + np.uint64(d)
         keys[i] = key
+
+
+@numba.njit(cache=True)
+def _round_rows(rows, factor, result):  # type: ignore[no-untyped-def]
+    for i in range(rows.shape[0]):
+        for d in range(rows.shape[1]):
+            result[i, d] = whole_of(np.float64(rows[i, d]) * factor)
+
+
+@numba.njit(cache=True)
+def _round_centres(means, reach, result):  # type: ignore[no-untyped-def]
+    """Means as whole numbers; brought to the length of `reach` first, unless it is 0."""
+    for i in range(len(means)):
+        factor = 1.0
+        if reach > 0.0:
+            factor = reach / max(np.sqrt(square_length(means[i])), 1e-12)
+        for d in range(means.shape[1]):
+            result[i, d] = whole_of(means[i, d] * factor)
 
 
 @numba.njit(cache=True)

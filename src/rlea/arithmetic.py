@@ -1,4 +1,4 @@
-"""Functions that give the same bits on every machine: exp, log, log1p, log_add_exp, sin, cos.
+"""Functions that give the same bits on every machine: exp, log, log1p, log_add_exp, sin, cos, round_to_digits.
 
 IEEE 754 fixes the result of +, -, *, / and the square root, and of nothing else. The exponential function of one
 mathematical library differs from another's in the last bit, and one library has several, for different processors.
@@ -28,6 +28,7 @@ _PI_2_HIGH = 1.57079632673412561417e00  # likewise
 _PI_2_LOW = 6.07710050650619224932e-11
 _F2, _F3, _F4, _F5, _F6, _F7, _F8, _F9, _F10, _F11, _F12, _F13 = (1 / math.factorial(n) for n in range(2, 14))
 _POWERS = np.array([2.0**k for k in range(-1074, 1024)])  # exact
+_TENS = np.array([float(f"1e{k}") for k in range(-307, 309)])  # as near as may be
 
 
 @numba.njit(cache=True)
@@ -46,10 +47,10 @@ def exp_of(x: float) -> float:
     odd = 1 + z * (_F3 + z * (_F5 + z * (_F7 + z * (_F9 + z * (_F11 + z * _F13)))))
     total = even + r * odd
     if whole > 1023:
-        return total * _POWERS[1023 + 1074] * 2.0
+        return float(total * _POWERS[1023 + 1074] * 2.0)
     if whole < -1022:  # in two steps: the first is exact
-        return total * _POWERS[-1000 + 1074] * _POWERS[whole + 1000 + 1074]
-    return total * _POWERS[whole + 1074]
+        return float(total * _POWERS[-1000 + 1074] * _POWERS[whole + 1000 + 1074])
+    return float(total * _POWERS[whole + 1074])
 
 
 @numba.njit(cache=True)
@@ -75,8 +76,8 @@ def log1p_of(x: float) -> float:
     u = 1.0 + x
     if u == 1.0:
         return x
-    if u == np.inf:
-        return np.inf
+    if u <= 0.0 or u == np.inf:  # nothing was rounded, or nothing that matters
+        return log_of(u)
     return log_of(u) + (x - (u - 1.0)) / u
 
 
@@ -92,13 +93,13 @@ def log_add_exp_of(x: float, y: float) -> float:
 @numba.njit(cache=True)
 def sin_of(x: float) -> float:
     """The sine of an angle in radians up to a million, for compiled code."""
-    return _turned(x, 0)
+    return float(_turned(x, 0))
 
 
 @numba.njit(cache=True)
 def cos_of(x: float) -> float:
     """The cosine of an angle in radians up to a million, for compiled code."""
-    return _turned(x, 1)
+    return float(_turned(x, 1))
 
 
 @numba.njit(cache=True)
@@ -115,6 +116,24 @@ def _turned(x, quarter):  # type: ignore[no-untyped-def]
     if quadrant % 2 == 0:
         total *= r
     return -total if quadrant >= 2 else total
+
+
+@numba.njit(cache=True)
+def round_to_digits_of(x: float, digits: int) -> float:
+    """A number rounded to so many significant digits, halves away from 0, for compiled code."""
+    size = abs(x)
+    if not _TENS[0] <= size < np.inf:
+        return x
+    shift = digits - np.searchsorted(_TENS, size, side="right") + 307  # places behind the decimal point
+    if shift > 308:
+        return x
+    power = _TENS[abs(shift) + 307]
+    scaled = size * power if shift >= 0 else size / power
+    whole = math.floor(scaled)
+    if scaled - whole >= 0.5:
+        whole += 1
+    result = whole / power if shift >= 0 else whole * power
+    return float(result if x > 0 else -result)
 
 
 @numba.njit(cache=True)
@@ -148,6 +167,12 @@ def _cos(x, result):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
+def _round_to_digits(x, digits, result):  # type: ignore[no-untyped-def]
+    for i in range(len(x)):
+        result[i] = round_to_digits_of(x[i], digits)
+
+
+@numba.njit(cache=True)
 def _log_add_exp(x, y, result):  # type: ignore[no-untyped-def]
     for i in range(len(x)):
         result[i] = log_add_exp_of(x[i], y[i])
@@ -176,6 +201,11 @@ def sin(x: Any) -> Doubles:
 def cos(x: Any) -> Doubles:
     """The cosine of every angle, in radians."""
     return _each(_cos, x)
+
+
+def round_to_digits(x: Any, digits: int) -> Doubles:
+    """Every number rounded to so many significant digits, halves away from 0; tiny numbers stay as they are."""
+    return _each(lambda values, result: _round_to_digits(values, digits, result), x)
 
 
 def log_add_exp(x: Any, y: Any) -> Doubles:

@@ -14,6 +14,7 @@ Entities of the same name are searched for once. The compiled functions call the
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -293,7 +294,7 @@ class _Finder:
                     not len(shares) or found.visits >= exact.visits
                 ):  # nobody has anything in common with anybody, or all
                     break
-                if shares.mean() >= min(recall + shares.std() / len(shares) ** 0.5, 1.0):
+                if shares.mean() >= min(recall + shares.std() / math.sqrt(len(shares)), 1.0):
                     break
                 budget = round(budget * BUDGET_STEP)
             chosen[number] = budget
@@ -328,7 +329,7 @@ class _Finder:
         counts = [np.zeros(side.vectors.shape[1] + 1, dtype=np.int64) for side in (self.source, self.target)]
         for side, starts in zip((self.source, self.target), counts, strict=True):
             _count_postings(side.rows, side.vectors.indptr, side.vectors.indices, starts)
-        exact = 2.0 * float(np.dot(*(np.diff(starts).astype(np.float64) for starts in counts)))
+        exact = 2.0 * float((np.diff(counts[0]) * np.diff(counts[1])).sum())
         return visits / exact if exact else 0.0
 
 

@@ -17,6 +17,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from rlea.arithmetic import log
 from rlea.candidates import mix
 from rlea.embeddings import Embeddings
 from rlea.graph import GraphPair, Ids, KnowledgeGraph
@@ -71,10 +72,12 @@ def embed_name_pieces(graphs: Graphs, progress: Progress = silent) -> NamePieces
     order = np.lexsort((known, -frequencies))
     places = np.empty(len(order), dtype=np.int32)
     places[order] = np.arange(len(order), dtype=np.int32)
-    rarities = (np.log((1.0 + num_names) / (1.0 + frequencies[order])) + 1.0).astype(np.float32)
+    rarities = (log((1.0 + num_names) / (1.0 + frequencies[order])) + 1.0).astype(np.float32)
+    most = int(counts.max(initial=1))
+    tellings = np.append(0.0, 1.0 + log(np.arange(1, most + 1)))  # what a piece says that a name has so many times
     weights = np.empty(len(pieces), dtype=np.float32)
     keys = np.zeros(num_names, dtype=np.uint64)
-    _weigh_pieces(pointers, pieces, counts, places, rarities, weights, keys)
+    _weigh_pieces(pointers, pieces, counts, places, rarities, tellings, weights, keys)
     matrices = []
     for first, stop in ((0, num_sources), (num_sources, num_names)):
         part = slice(pointers[first], pointers[stop])
@@ -246,7 +249,7 @@ def _number_pieces(symbols, ends, others, pointers, pieces, counts, starts):  # 
 
 
 @numba.njit(cache=True, parallel=True)
-def _weigh_pieces(pointers, pieces, counts, places, rarities, weights, keys):  # type: ignore[no-untyped-def]
+def _weigh_pieces(pointers, pieces, counts, places, rarities, tellings, weights, keys):  # type: ignore[no-untyped-def]
     """Number the pieces by frequency, sort those of a name, and weigh them so that their squares add up to 1."""
     for name in numba.prange(len(pointers) - 1):
         begin, end = pointers[name], pointers[name + 1]
@@ -260,7 +263,7 @@ def _weigh_pieces(pointers, pieces, counts, places, rarities, weights, keys):  #
             value = row[p - begin]
             key = mix(key ^ np.uint64(value)) + np.uint64(1)
             piece, count = value >> 16, value & 0xFFFF
-            weight = (1.0 + np.log(count)) * rarities[piece]
+            weight = tellings[count] * rarities[piece]
             pieces[p], weights[p] = piece, weight
             total += weight * weight
         scale = 1.0 / np.sqrt(total) if total > 0.0 else 0.0

@@ -16,10 +16,11 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from rlea.candidates import tie_hash
+from rlea.candidates import manhattan_block, tie_hash
 from rlea.errors import InputError
 from rlea.graph import Links
 from rlea.progress import Progress, silent
+from rlea.rows import SHORTEST, row_lengths, unit_rows
 
 if TYPE_CHECKING:
     from rlea.embeddings import Embeddings, Vectors
@@ -161,13 +162,15 @@ def _count_dense(embeddings: Embeddings, links: Links, pool_ids: NDArray[np.int6
             own = _distance_rows(source, right)
         else:
             own = _multiply_rows(source, right, source_factors, right_factors)
-            reach = np.linalg.norm(source.astype(np.float64), axis=1) * source_factors * longest
+            reach = row_lengths(source) * source_factors * longest
             # No score in single precision is further from the exact one, however the products are added.
             doubt = (dim + 8) * 2.0**-23 * reach
             scaled_source = _scaled(source, source_factors)
         for stretch in _stretches(len(pool_ids), BLOCK_TARGETS):
             if embeddings.measure == "manhattan":
-                _count_distances(source, pool[stretch], own, better[part], equal[part])
+                scores = np.empty((len(source), len(pool[stretch])), dtype=np.float32)
+                manhattan_block(source, pool[stretch], scores)
+                _count_distances(scores, source, pool[stretch], own, better[part], equal[part])
                 continue
             with np.errstate(over="ignore", invalid="ignore"):  # what overflows here is computed exactly below
                 scores = scaled_source @ scaled[stretch].T
@@ -223,7 +226,7 @@ def _factors(vectors: NDArray[np.float32], embeddings: Embeddings) -> Doubles:
     """What the inner products of each vector are multiplied by to give the measure; shape (num_vectors,)."""
     if embeddings.measure != "cosine":
         return np.ones(len(vectors))
-    return np.asarray(1.0 / np.maximum(np.linalg.norm(vectors.astype(np.float64), axis=1), 1e-12))
+    return np.asarray(1.0 / np.maximum(row_lengths(vectors), SHORTEST))
 
 
 def _scaled(vectors: NDArray[np.float32], factors: Doubles) -> NDArray[np.float32]:
@@ -233,11 +236,7 @@ def _scaled(vectors: NDArray[np.float32], factors: Doubles) -> NDArray[np.float3
 def _prepare_sparse(vectors: Any, ids: NDArray[np.integer], measure: str) -> Any:
     chosen = vectors[ids].astype(np.float64).tocsr()
     chosen.sum_duplicates()
-    if measure == "cosine":
-        from sklearn.preprocessing import normalize
-
-        chosen = normalize(chosen)
-    return chosen
+    return unit_rows(chosen) if measure == "cosine" else chosen
 
 
 def _renumber(vectors: Any, number: NDArray[np.integer]) -> Any:
@@ -255,9 +254,9 @@ def _longest(embeddings: Embeddings, pool_ids: NDArray[np.int64]) -> float:
         return 1.0
     chosen = embeddings.target[pool_ids]
     if not isinstance(chosen, np.ndarray):
-        chosen = chosen.astype(np.float64)
-        return float(np.sqrt(chosen.multiply(chosen).sum(axis=1).max()))
-    return float(np.sqrt(np.einsum("id,id->i", chosen, chosen, dtype=np.float64).max()))
+        values, rows = chosen.data.astype(np.float64), np.repeat(np.arange(chosen.shape[0]), np.diff(chosen.indptr))
+        return float(np.sqrt(np.bincount(rows, weights=values * values).max(initial=0.0)))
+    return float(row_lengths(chosen).max())
 
 
 @numba.njit(cache=True, inline="always")
@@ -348,7 +347,7 @@ def _count_sparse_products(  # type: ignore[no-untyped-def]
             squares = 0.0
             left_out = 0.0
             while first > 0:
-                squares += data[first - 1] ** 2
+                squares += data[first - 1] * data[first - 1]
                 if np.sqrt(squares) * longest > 0.5 * own:
                     break
                 first -= 1
@@ -375,22 +374,11 @@ def _count_sparse_products(  # type: ignore[no-untyped-def]
             equal[i] = num_equal
 
 
-@numba.njit(cache=True, fastmath={"reassoc"})
-def _distance(a, b, limit):  # type: ignore[no-untyped-def]
-    """The sum of absolute differences; it may stop at any value above the limit.
-
-    Stretches of fixed length and free order of additions let the compiler use vector registers.
-    """
+@numba.njit(cache=True)
+def _distance(a, b):  # type: ignore[no-untyped-def]
+    """The sum of absolute differences in double precision."""
     total = 0.0
-    whole = len(a) - len(a) % 32
-    for start in range(0, whole, 32):
-        part = 0.0
-        for place in range(32):
-            part += abs(np.float64(a[start + place]) - np.float64(b[start + place]))
-        total += part
-        if total > limit:
-            return total
-    for place in range(whole, len(a)):
+    for place in range(len(a)):
         total += abs(np.float64(a[place]) - np.float64(b[place]))
     return total
 
@@ -399,20 +387,29 @@ def _distance(a, b, limit):  # type: ignore[no-untyped-def]
 def _distance_rows(a, b):  # type: ignore[no-untyped-def]
     result = np.empty(len(a), dtype=np.float64)
     for i in range(len(a)):
-        result[i] = _distance(a[i], b[i], np.inf)
+        result[i] = _distance(a[i], b[i])
     return result
 
 
 @numba.njit(cache=True, parallel=True)
-def _count_distances(source, target, own, better, equal):  # type: ignore[no-untyped-def]
+def _count_distances(scores, source, target, own, better, equal):  # type: ignore[no-untyped-def]
+    """As `_count_products`; scores are minus the distances in single precision."""
+    # No distance in single precision is further from the exact one.
+    doubt = (source.shape[1] + 8) * 2.0**-23
     for i in numba.prange(len(source)):
         tolerance = TIE_TOLERANCE * own[i]
-        limit = own[i] + tolerance
+        near, far = np.float32(own[i] * (1.0 - 2 * doubt)), np.float32(own[i] * (1.0 + 2 * doubt))
         num_better = 0
         num_equal = 0
         for j in range(len(target)):
-            distance = _distance(source[i], target[j], limit)
-            num_better += distance < own[i] - tolerance
-            num_equal += abs(distance - own[i]) <= tolerance
+            distance = -scores[i, j]
+            if distance > far:
+                continue
+            if distance < near:
+                num_better += 1
+                continue
+            exact = _distance(source[i], target[j])
+            num_better += exact < own[i] - tolerance
+            num_equal += abs(exact - own[i]) <= tolerance
         better[i] += num_better
         equal[i] += num_equal

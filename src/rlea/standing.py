@@ -121,7 +121,7 @@ def _positions(pool: Ids, wanted: Ids) -> NDArray[np.int64]:
     """Where entities stand in a pool, -1 where they do not."""
     if not len(pool):
         return np.full(len(wanted), -1, dtype=np.int64)
-    order = np.argsort(pool)
+    order = np.argsort(pool, kind="stable")
     places = order[np.minimum(np.searchsorted(pool, wanted, sorter=order), len(pool) - 1)]
     return np.where(pool[places] == wanted, places, -1)
 

@@ -8,6 +8,7 @@ order of lines are independent of each other.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rlea.arithmetic import exp, log
 from rlea.embeddings import Embeddings
 from rlea.errors import InputError
 from rlea.graph import LITERAL_COLUMNS, GraphPair, KnowledgeGraph, Links
@@ -302,10 +304,10 @@ def _view(name: str, rng: Rng, settings: SyntheticSettings, world: _World, names
         settings.num_entities,
         relations,
         _identifiers(owner, "attribute", settings.num_attributes),
-        tuple(_DATATYPES[kind % len(_DATATYPES)] for kind in np.argsort(attribute_ids).tolist()),
+        tuple(_DATATYPES[kind % len(_DATATYPES)] for kind in np.argsort(attribute_ids, kind="stable").tolist()),
         _sorted(number[facts[:, 0]], relation_ids, number[facts[:, 2]], len(relations), settings.num_entities),
         _sorted(number[values[:, 0]], attribute_ids[values[:, 1]], values[:, 2], settings.num_attributes, _NUM_VALUES),
-        [names[entity] for entity in np.argsort(number).tolist()],
+        [names[entity] for entity in np.argsort(number, kind="stable").tolist()],
     )
     return side, number
 
@@ -326,7 +328,7 @@ def _split_links(
 ) -> list[tuple[Array, Array]]:
     order = rng.permutation(len(source_ids))
     cuts = np.round(np.cumsum([settings.seeds, settings.valid]) * len(order)).astype(int)
-    parts = [part[np.argsort(source_ids[part])] for part in np.split(order, cuts)]
+    parts = [part[np.argsort(source_ids[part], kind="stable")] for part in np.split(order, cuts)]
     return [(source_ids[part], target_ids[part]) for part in parts]
 
 
@@ -337,7 +339,7 @@ def _identifiers(owner: str, kind: str, number: int) -> tuple[str, ...]:
 
 def _zipf(rng: Rng, number: int, size: int, offset: float) -> Array:
     """Draws from 0 .. number - 1, of which rank x has a weight of about 1 / (x + offset): heavy-tailed."""
-    draws = offset * ((number / offset + 1.0) ** rng.random(size) - 1.0)
+    draws = offset * (exp(log(number / offset + 1.0) * rng.random(size)) - 1.0)
     return np.minimum(draws.astype(np.int64), number - 1)
 
 
@@ -371,7 +373,7 @@ def _draw_facts(
         size = missing + missing // 10 + 10
         relations = _zipf(rng, len(kinds), size, _RELATION_OFFSET)
         # Few entities say much about themselves; many are spoken of a little and few a lot.
-        heads = first + ((stop - first) * rng.random(size) ** 1.25).astype(np.int64)
+        heads = first + ((stop - first) * exp(1.25 * log(rng.random(size)))).astype(np.int64)
         if attempt == 0:
             everyone = rng.permutation(np.arange(first, stop))[:size]
             heads[: len(everyone)] = everyone
@@ -489,7 +491,7 @@ _CODAS = ("", "", "", "l", "m", "n", "r", "s", "nd", "rt")
 
 def _draw_names(rng: Rng, number: int) -> list[str]:
     """Names of two words such as "Dravou Kelstin"."""
-    num_words = max(2, round((_NAMES_PER_ENTITY * number) ** 0.5))
+    num_words = max(2, round(math.sqrt(_NAMES_PER_ENTITY * number)))
     words: dict[str, None] = {}
     while len(words) < num_words:
         size = num_words - len(words)

@@ -12,9 +12,9 @@ from rlea.fusion.channel import (
     Table,
     describe_pairs,
     join_proposals,
-    sparse_products,
     stand_out,
 )
+from rlea.rows import multiply_sparse_pairs
 
 from .conftest import make_channel, pairs_from
 
@@ -49,11 +49,12 @@ def test_products_are_those_of_scipy(seed):
         {(int(s), int(t)) for s, t in zip(rng.integers(0, 17, 90), rng.integers(0, 23, 90), strict=True)}
     )
     whole = (source @ target.T).toarray()
-    found = sparse_products(source, target, pairs)
+    found = multiply_sparse_pairs(source, target, pairs.source_ids, pairs.target_ids)
     np.testing.assert_allclose(found, whole[pairs.source_ids, pairs.target_ids], atol=1e-6)
     assert (found > 0).any()
     assert (found == 0).any()
-    assert len(sparse_products(source, target, pairs_from([]))) == 0
+    nothing = np.zeros(0, np.int32)
+    assert len(multiply_sparse_pairs(source, target, nothing, nothing)) == 0
 
 
 @given(SAID)

@@ -7,6 +7,7 @@ import math
 import numba
 import numpy as np
 
+from rlea.arithmetic import cos_of, exp_of
 from rlea.attributes.values import CODE, DATE, NUM_ORDERED, NUMBER, PLACE, TEXT, day_number
 
 NUMBER_SCALE = 0.02  # relative error at which the agreement of numbers is 1/e: figures of other years or sources
@@ -14,6 +15,7 @@ DATE_SCALE = 0.6  # likewise for dates, in units of the coarser: the next year, 
 PLACE_SCALE = 0.05  # likewise for places, in degrees (5.6 km): where in a town its place is differs by that much
 PLACE_GRAIN = 0.01  # degrees; no two maps agree more closely
 CORE_AGREEMENT = 0.8  # of codes that differ by letters that one lacks ("0050928" and "tt0050928")
+DEGREE = math.pi / 180  # in radians
 LEAST = 0.1  # agreement below is none
 UNLIKE = -1.0  # not comparable
 # Texts that share half of what they have are unrelated more often than not.
@@ -81,7 +83,7 @@ def _compare_numbers(source, target, p, q, factor):  # type: ignore[no-untyped-d
         error = min(_error(source.written[p], target.written[q]), _error(source.low[p] * factor, target.low[q]))
     else:
         error = _error(source.low[p] * factor, target.low[q])
-    agreement = math.exp(-error / NUMBER_SCALE)
+    agreement = exp_of(-error / NUMBER_SCALE)
     if agreement < LEAST:
         return 0.0, 1.0
     count = 1
@@ -120,7 +122,7 @@ def _compare_dates(source, target, p, q):  # type: ignore[no-untyped-def]
     if not (low <= other_low and other_high <= high) and not (other_low <= low and high <= other_high):
         width = max(high - low, other_high - other_low) + 1.0
         apart = abs((low + high) - (other_low + other_high)) / 2
-        agreement = math.exp(-apart / (DATE_SCALE * width))
+        agreement = exp_of(-apart / (DATE_SCALE * width))
         if agreement < LEAST:
             return 0.0, 1.0
     count = 1
@@ -137,9 +139,9 @@ def _compare_dates(source, target, p, q):  # type: ignore[no-untyped-def]
 def _compare_places(source, target, p, q):  # type: ignore[no-untyped-def]
     up = source.low[p] - target.low[q]
     along = abs(source.high[p] - target.high[q])
-    along = min(along, 360.0 - along) * math.cos(math.radians((source.low[p] + target.low[q]) / 2))
+    along = min(along, 360.0 - along) * cos_of((source.low[p] + target.low[q]) / 2 * DEGREE)
     apart = math.sqrt(up * up + along * along)
-    agreement = math.exp(-max(apart - PLACE_GRAIN, 0.0) / PLACE_SCALE)
+    agreement = exp_of(-max(apart - PLACE_GRAIN, 0.0) / PLACE_SCALE)
     if agreement < LEAST:
         return 0.0, 1.0
     reach = max(apart, PLACE_GRAIN)
@@ -148,7 +150,7 @@ def _compare_places(source, target, p, q):  # type: ignore[no-untyped-def]
         attribute = side.attribute[place]
         group = attribute * NUM_ORDERED + PLACE
         everywhere = side.ordered_starts[group + 1] - side.ordered_starts[group]
-        wide = reach / max(math.cos(math.radians(side.low[place])), 0.01)
+        wide = reach / max(cos_of(side.low[place] * DEGREE), 0.01)
         beside = _between(side, side.sorted_low, attribute, PLACE, side.low[place] - reach, side.low[place] + reach)
         above = _between(side, side.sorted_high, attribute, PLACE, side.high[place] - wide, side.high[place] + wide)
         # How many lie in the square, if latitude and longitude had nothing to do with each other.
@@ -187,7 +189,7 @@ def _compare_texts(source, target, texts, p, q, num_entities):  # type: ignore[n
     )
     count = max(count, 1.0 + TEXT_NEIGHBOURS * (1.0 - agreement))
     if told > 0.0:
-        count = max(count, num_entities * math.exp(-told))
+        count = max(count, num_entities * exp_of(-told))
     return agreement, count
 
 

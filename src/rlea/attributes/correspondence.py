@@ -8,6 +8,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from rlea.arithmetic import log_of
 from rlea.attributes.comparison import NUMBER_SCALE, compare
 from rlea.attributes.index import Codes, count_overlap
 from rlea.attributes.units import FACTORS, NO_UNIT
@@ -136,7 +137,7 @@ def _learn_factors(told: Told, codes: Codes, num_targets: int) -> Doubles:
     total = np.bincount(place, minlength=len(pairs))
     best = plain.copy()
     for factor in FACTORS.tolist():
-        near = np.bincount(place[np.abs(ratios - np.log(factor)) <= NUMBER_SCALE], minlength=len(pairs))
+        near = np.bincount(place[np.abs(ratios - log_of(factor)) <= NUMBER_SCALE], minlength=len(pairs))
         better = (near > best) & (near >= _LEAST_RATIOS) & (2 * near > total)
         factors.ravel()[pairs[better]] = factor
         best = np.where(better, near, best)
@@ -163,7 +164,7 @@ def _ratios(source, target, source_ids, target_ids):  # type: ignore[no-untyped-
                         continue
                     if stage == 1:
                         one[size], other[size] = source.attribute[p], target.attribute[q]
-                        ratios[size] = np.log(target.low[q] / source.low[p])
+                        ratios[size] = log_of(target.low[q] / source.low[p])
                     size += 1
     return one, other, ratios
 

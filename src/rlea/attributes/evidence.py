@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +10,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from rlea.arithmetic import exp, log_of
 from rlea.attributes.comparison import LEAST, compare
 from rlea.attributes.correspondence import Correspondence, Table, describe, learn_table, mutual_partners, overlap_table
 from rlea.attributes.index import Codes, share_jointly, share_keys, share_numbers
@@ -187,8 +187,8 @@ def _codes(source_ids: NDArray[Any], target_ids: NDArray[Any], num_targets: int)
 
 
 def _scores(support: NDArray[np.float64], conflict: NDArray[np.float64], num_entities: tuple[int, int]) -> Floats:
-    odds = support - conflict - math.log(max(*num_entities, 2))
-    return np.asarray(1.0 / (1.0 + np.exp(-odds)), dtype=np.float32)
+    odds = support - conflict - log_of(float(max(*num_entities, 2)))
+    return np.asarray(1.0 / (1.0 + exp(-odds)), dtype=np.float32)
 
 
 def _anchors(codes: Codes, scores: Floats, seeds: Links, num_entities: tuple[int, int], least: float) -> Codes:
@@ -281,7 +281,7 @@ def _weigh_pairs(  # type: ignore[no-untyped-def]
                     continue
                 # The share of strangers that agree as well: those who do but for the right one, and those yet unseen.
                 strangers = count - 1.0 + max(chance, min(1.0, max(source.repetition[a], target.repetition[b])))
-                weight = agreement * math.log(likely * num_entities / strangers)
+                weight = agreement * log_of(likely * num_entities / strangers)
                 if weight > 0.0 and size < _MOST_AGREEMENTS:
                     place = size
                     while place > 0 and weights[place - 1] < weight:
@@ -291,7 +291,7 @@ def _weigh_pairs(  # type: ignore[no-untyped-def]
                     size += 1
             is_last = p + 1 == source.starts[i + 1] or source.attribute[p + 1] != a
             if is_last and has_partner and 0.0 <= best < LEAST:
-                against += min(max_conflict, -math.log(1.0 - strength[a, partners[a]]))
+                against += min(max_conflict, -log_of(1.0 - strength[a, partners[a]]))
         total, factor_now, taken = 0.0, 1.0, 0
         for place in range(size):
             if _is_news(own, other, taken, own[place], other[place]):

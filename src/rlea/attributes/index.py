@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from rlea.attributes.comparison import NUMBER_SCALE
 from rlea.attributes.values import DATE, NUMBER, PLACE, Doubles, Side, Told, years_of
+from rlea.paris.literals import rounded
 
 if TYPE_CHECKING:
     import polars as pl
@@ -108,7 +109,7 @@ def share_jointly(told: Told, partners: NDArray[np.int64], factors: Doubles, num
     )
     source = _values(told.source).join(table, on="attribute")
     target = _values(told.target).with_columns(pl.col("attribute").alias("as"), pl.lit(1.0).alias("factor"))
-    number = (pl.col("low") * pl.col("factor")).round_sig_figs(3).cast(pl.String)
+    number = rounded(pl.col("low") * pl.col("factor"), 3).cast(pl.String)
     value = pl.when(pl.col("kind") == NUMBER).then(number).otherwise(pl.col("whole").cast(pl.String))
     key = pl.concat_str("as", "kind", value, separator=" ").alias("key")
     rows = pl.concat(

@@ -8,6 +8,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from rlea.arithmetic import log
 from rlea.graph import Ids
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def write_texts(texts: list[str], having: pl.DataFrame, num_entities: int) -> Te
     return Texts(
         starts,
         exploded["number"].to_numpy().astype(np.int32),
-        np.log(max(num_entities, 1) / counts).clip(min=0.0),
+        log(max(num_entities, 1) / counts).clip(min=0.0),
         *write_grams(texts),
     )
 

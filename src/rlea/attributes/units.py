@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -65,7 +64,7 @@ FACTORS = np.array(
         }
         | {453.59237, 1 / 453.59237, 2.58998811, 1 / 2.58998811, 2589988.11, 1 / 2589988.11, 2.54, 1 / 2.54}
         | {1609.344, 1 / 1609.344, 30.48, 1 / 30.48},
-        key=lambda factor: (abs(math.log(factor)), factor),
+        key=lambda factor: (max(factor, 1 / factor), factor),
     )
 )
 

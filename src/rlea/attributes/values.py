@@ -14,7 +14,7 @@ from rlea.attributes.units import NO_UNIT, measure
 from rlea.graph import Ids, KnowledgeGraph
 from rlea.names import local_name
 from rlea.paris.facts import RDF_TYPE
-from rlea.paris.literals import YEAR, literal_keys
+from rlea.paris.literals import YEAR, literal_keys, rounded
 from rlea.transliterate import transliterate
 
 if TYPE_CHECKING:
@@ -428,7 +428,7 @@ def _keys(frame: pl.DataFrame) -> pl.DataFrame:
         (
             "n:",
             (pl.col("kind") == NUMBER) & ((pl.col("low").abs() >= 100) | (pl.col("low") != pl.col("low").floor())),
-            pl.col("low").round_sig_figs(6),
+            rounded(pl.col("low"), 6),
         ),
         # Half a degree: most that lie together lie in one such field, which is enough to tell attributes of places.
         (

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import asdict, dataclass
+from functools import cache
 
-import numpy as np
-
+from rlea.bags import count_terms, having, weigh_terms
 from rlea.embeddings import Embeddings
 from rlea.graph import GraphPair
 from rlea.names import is_vowel_sign
@@ -31,29 +31,31 @@ def embed_names(
 
     `seed` is accepted as by every embedding and changes nothing.
     """
-    from sklearn.feature_extraction.text import TfidfVectorizer
-
     settings = settings or NamesSettings()
-    source = [plain(name) for name in pair.source.names]
-    target = [plain(name) for name in pair.target.names]
-    vectorizer = TfidfVectorizer(
-        analyzer="char_wb",
-        ngram_range=(settings.shortest, settings.longest),
-        lowercase=False,
-        min_df=1,  # a piece that occurs once connects nothing, but without it the rest would look too similar
-        sublinear_tf=True,
-        dtype=np.float32,
-    )
     progress("names", 0, 1)
-    try:
-        both = vectorizer.fit_transform(source + target).tocsr()
-    except ValueError:  # no name has a letter: nothing is comparable, which is an answer too
-        from scipy.sparse import csr_matrix
-
-        both = csr_matrix(np.zeros((len(source) + len(target), 1), dtype=np.float32))
+    cut = cache(lambda word: pieces(word, settings))  # words recur
+    names = [plain(name) for name in (*pair.source.names, *pair.target.names)]
+    # A piece that occurs once connects nothing, but without it the rest would look too similar.
+    counts = count_terms([piece for word in name.split() for piece in cut(word)] for name in names)
+    both = weigh_terms(counts, having(counts))
     progress("names", 1, 1)
     info = {"model": "names", "settings": asdict(settings), "uses": "names"}
-    return Embeddings(both[: len(source)], both[len(source) :], name="names", measure="cosine", info=info)
+    count = pair.source.num_entities
+    return Embeddings(both[:count], both[count:], name="names", measure="cosine", info=info)
+
+
+def pieces(word: str, settings: NamesSettings) -> list[str]:
+    """The pieces of a word with a blank before and behind it, so that its ends differ from what is within.
+
+    A word that is shorter than a piece is one piece, once.
+    """
+    padded = f" {word} "
+    found = []
+    for size in range(settings.shortest, settings.longest + 1):
+        found += [padded[first : first + size] for first in range(max(len(padded) - size, 0) + 1)]
+        if size >= len(padded):
+            break
+    return found
 
 
 def plain(name: str) -> str:

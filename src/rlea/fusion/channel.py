@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -82,41 +81,3 @@ class Table:
             known = own[places] == asked
             result[known] = self.scores[places[known]]
         return result
-
-
-def sparse_products(source: Any, target: Any, pairs: Pairs) -> Floats:
-    """Inner products of rows of two csr matrices with sorted columns, (num_pairs,)."""
-    return np.asarray(
-        _sparse_products(
-            source.indptr,
-            source.indices,
-            source.data,
-            target.indptr,
-            target.indices,
-            target.data,
-            pairs.source_ids,
-            pairs.target_ids,
-        )
-    )
-
-
-@numba.njit(cache=True, parallel=True)
-def _sparse_products(  # type: ignore[no-untyped-def]
-    s_starts, s_columns, s_values, t_starts, t_columns, t_values, source_ids, target_ids
-):
-    result = np.zeros(len(source_ids), np.float32)
-    for k in numba.prange(len(source_ids)):
-        i, i_stop = s_starts[source_ids[k]], s_starts[source_ids[k] + 1]
-        j, j_stop = t_starts[target_ids[k]], t_starts[target_ids[k] + 1]
-        total = np.float32(0.0)
-        while i < i_stop and j < j_stop:
-            if s_columns[i] == t_columns[j]:
-                total += s_values[i] * t_values[j]
-                i += 1
-                j += 1
-            elif s_columns[i] < t_columns[j]:
-                i += 1
-            else:
-                j += 1
-        result[k] = total
-    return result

@@ -12,12 +12,14 @@ import numpy as np
 from rlea.agent.memory import Floats
 from rlea.agent.sight import Pairs, is_near
 from rlea.agent.spread import inner_products
+from rlea.arithmetic import log
 from rlea.candidates import Candidates, find_candidates, prepare
 from rlea.embeddings import Embeddings
 from rlea.fusion import ATTRIBUTES, NAMES, PARIS, WORDS
-from rlea.fusion.channel import Channel, Table, sparse_products
+from rlea.fusion.channel import Channel, Table
 from rlea.graph import GraphPair, Ids, Links
 from rlea.progress import Progress, silent
+from rlea.rows import multiply_sparse_pairs
 
 PROPOSALS = 10  # best pairs of every entity that a channel brings into the game, both ways
 MOST_SEARCHED = 3_000_000_000  # pairs of entities; of more, words are not searched: the search is exact and quadratic
@@ -55,8 +57,7 @@ def reason(pair: GraphPair, links: Links, *, progress: Progress = silent) -> Cha
 
     known = GraphPair(pair.name, pair.source, pair.target, train=links)
     found = run_paris(known, ParisSettings(use_names=True), progress=progress)
-    doubts = np.maximum(found.doubts, np.exp(-MOST_CERTAINTY))
-    certainty = np.asarray(-np.log(doubts) / CERTAINTY_UNIT, np.float32)
+    certainty = np.asarray(np.minimum(-log(found.doubts), MOST_CERTAINTY) / CERTAINTY_UNIT, np.float32)
     pairs = Pairs(found.source_ids, found.target_ids)
     near = is_near(pairs, certainty, PROPOSALS) if len(pairs) else np.zeros(0, np.bool_)
     pairs, certainty = Pairs(pairs.source_ids[near], pairs.target_ids[near]), certainty[near]
@@ -130,10 +131,12 @@ def _attributes(pair: GraphPair, links: Links, progress: Progress) -> Channel:
 
 
 def _of_sparse(name: str, column: str, vectors: Embeddings, proposals: Pairs, info: dict[str, Any]) -> Channel:
-    source, target = (prepare(part, vectors).tocsr() for part in (vectors.source, vectors.target))
-    for part in (source, target):
-        part.sort_indices()
-    return Channel(name, (column,), proposals, lambda wanted: sparse_products(source, target, wanted)[:, None], info)
+    source, target = prepare(vectors.source, vectors), prepare(vectors.target, vectors)
+
+    def score(wanted: Pairs) -> Floats:
+        return multiply_sparse_pairs(source, target, wanted.source_ids, wanted.target_ids)[:, None]
+
+    return Channel(name, (column,), proposals, score, info)
 
 
 def pairs_of(candidates: Candidates) -> Pairs:

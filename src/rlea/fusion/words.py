@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rlea.bags import count_terms, weigh_terms
 from rlea.embed.names import plain
 from rlea.embeddings import Embeddings
 from rlea.graph import GraphPair, KnowledgeGraph
@@ -25,17 +26,10 @@ def word_vectors(pair: GraphPair) -> tuple[Embeddings, Embeddings]:
 
     A word counts 1 + log(its number) times how rare it is among the entities of both graphs.
     """
-    from scipy.sparse import csr_matrix
-    from sklearn.feature_extraction.text import CountVectorizer
-
     texts = [texts_of(graph) for graph in (pair.source, pair.target)]
     # Texts are words with blanks between them. One letter or digit is a word too: "Part 2". A word that occurs once
     # connects nothing.
-    vectorizer = CountVectorizer(token_pattern=r"\S+", lowercase=False, min_df=2, dtype=np.float32)
-    try:
-        counts = vectorizer.fit_transform([*texts[0], *texts[1]]).tocsr()
-    except ValueError:  # no word occurs twice: there is nothing to compare, which is an answer too
-        counts = csr_matrix(np.zeros((len(texts[0]) + len(texts[1]), 1), np.float32))
+    counts = count_terms(map(str.split, [*texts[0], *texts[1]]), least=2)
     # Words that only one graph has go at once: neighbours bring a graph no new ones.
     shared = np.flatnonzero(np.all([part.getnnz(axis=0) > 0 for part in _split(counts, len(texts[0]))], axis=0))
     own = _split(counts[:, shared], len(texts[0]))
@@ -70,20 +64,15 @@ def _split(rows: Any, num_source: int) -> tuple[Any, Any]:
 
 
 def _weigh(source: Any, target: Any) -> Embeddings:
-    from scipy.sparse import csr_matrix, diags, vstack
-    from sklearn.preprocessing import normalize
+    from scipy.sparse import csr_matrix, vstack
 
     num_source, num_entities = source.shape[0], source.shape[0] + target.shape[0]
     both = vstack([source, target]).tocsr()
     shares = source.getnnz(axis=0), target.getnnz(axis=0)
-    having = shares[0] + shares[1]
-    kept = np.flatnonzero((shares[0] > 0) & (shares[1] > 0) & (having <= max(FEW, MOST_SHARED * num_entities)))
+    known = shares[0] + shares[1]
+    kept = np.flatnonzero((shares[0] > 0) & (shares[1] > 0) & (known <= max(FEW, MOST_SHARED * num_entities)))
     if not len(kept):
         nothing = csr_matrix(np.zeros((num_entities, 1), np.float32))
         return Embeddings(nothing[:num_source], nothing[num_source:], name="words", measure="inner")
-    both = both[:, kept]
-    both.data = 1 + np.log(both.data)
-    rarity = np.log((1 + num_entities) / (1 + having[kept])) + 1
-    both = normalize((both @ diags(rarity.astype(np.float32))).tocsr()).astype(np.float32)
-    both.sort_indices()
+    both = weigh_terms(both[:, kept], known[kept])
     return Embeddings(both[:num_source], both[num_source:], name="words", measure="inner")

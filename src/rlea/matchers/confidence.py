@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rlea.arithmetic import exp, log, log_add_exp
+
 if TYPE_CHECKING:
     from rlea.candidates import Candidates
     from rlea.matching import Matching
@@ -58,12 +60,12 @@ def rate_pairs(
     row_totals = log_sum_exp(weights, pairs.rows, candidates.num_rows)
     column_totals = log_sum_exp(weights, pairs.columns, candidates.num_columns)
     nobody = settings.nobody / settings.temperature
-    row_totals, column_totals = np.logaddexp(row_totals, nobody), np.logaddexp(column_totals, nobody)
+    row_totals, column_totals = log_add_exp(row_totals, nobody), log_add_exp(column_totals, nobody)
     own = similarities(candidates, scores) / settings.temperature
     # A pair that is no candidate itself is in neither total; the maximum keeps its share at most 1.
     row_shares = own - np.maximum(row_totals[rows], own)
     column_shares = own - np.maximum(column_totals[columns], own)
-    return np.asarray(np.exp(0.5 * (row_shares + column_shares)))
+    return exp(0.5 * (row_shares + column_shares))
 
 
 def threshold_for(confidences: Doubles, precision: float) -> float:
@@ -113,6 +115,5 @@ def log_sum_exp(values: Doubles, groups: NDArray[Any], num_groups: int) -> Doubl
     """log(sum(exp(values))) of every group, without overflow; -inf for a group without values."""
     highest = np.full(num_groups, -np.inf)
     np.maximum.at(highest, groups, values)
-    sums = np.bincount(groups, weights=np.exp(values - highest[groups]), minlength=num_groups)
-    with np.errstate(divide="ignore"):
-        return np.where(sums > 0, highest + np.log(sums), -np.inf)
+    sums = np.bincount(groups, weights=exp(values - highest[groups]), minlength=num_groups)
+    return np.where(sums > 0, highest + log(sums), -np.inf)

@@ -10,6 +10,7 @@ from collections import namedtuple
 import numba
 import numpy as np
 
+from rlea.arithmetic import exp_of
 from rlea.matchers.pair_heap import find, grow, is_earlier, lane_product, make_table, push, sink
 
 # What stays the same over all passes, for compiled code; a named tuple of arrays, as compiled classes cannot be cached.
@@ -359,7 +360,7 @@ def _confidences(  # type: ignore[no-untyped-def]
     """
     sums, sums_back = np.zeros(len(found_source)), np.zeros(len(found_source))
     for k in range(len(found_source)):
-        sums[k] = sums_back[k] = np.exp(min((rules.nobody - found_keys[k]) / rules.temperature, 30.0))
+        sums[k] = sums_back[k] = exp_of(min((rules.nobody - found_keys[k]) / rules.temperature, 30.0))
     place[:], place_back[:] = -1, -1
     for k in range(len(found_source)):
         place[found_source[k]], place_back[found_target[k]] = k, k
@@ -367,7 +368,7 @@ def _confidences(  # type: ignore[no-untyped-def]
         key = _key(pair_base[pair], pair_evidence[pair], rules.weight)
         k, back = place[pair_source[pair]], place_back[pair_target[pair]]
         if k >= 0:
-            sums[k] += np.exp(min((key - found_keys[k]) / rules.temperature, 30.0))
+            sums[k] += exp_of(min((key - found_keys[k]) / rules.temperature, 30.0))
         if back >= 0:
-            sums_back[back] += np.exp(min((key - found_keys[back]) / rules.temperature, 30.0))
+            sums_back[back] += exp_of(min((key - found_keys[back]) / rules.temperature, 30.0))
     return (1.0 / np.sqrt(np.maximum(sums, 1.0) * np.maximum(sums_back, 1.0))).astype(np.float32)

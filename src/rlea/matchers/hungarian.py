@@ -74,6 +74,6 @@ def _assign_sparse(candidates: Candidates, row_order: NDArray[np.int64], column_
     real = found_columns < num_columns
     width = num_columns
     keys = rows.astype(np.int64) * width + columns
-    order = np.argsort(keys)
+    order = np.argsort(keys, kind="stable")
     wanted = found_rows[real].astype(np.int64) * width + found_columns[real]
     return order[np.searchsorted(keys, wanted, sorter=order)]

@@ -8,6 +8,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from rlea.arithmetic import exp_of, log_of
 from rlea.candidates import Candidates
 from rlea.matchers.confidence import similarities
 from rlea.matchers.selection import best_of_rows, matching_of
@@ -77,6 +78,6 @@ def _normalise(starts, others, weights, other_potentials, potentials, at_most): 
             highest = max(highest, weights[place] + other_potentials[others[place]])
         total = 0.0
         for place in range(first, last):
-            total += np.exp(weights[place] + other_potentials[others[place]] - highest)
-        potential = -highest - np.log(total)
+            total += exp_of(weights[place] + other_potentials[others[place]] - highest)
+        potential = -highest - log_of(total)
         potentials[group] = min(potential, 0.0) if at_most else potential

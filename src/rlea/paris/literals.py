@@ -116,8 +116,21 @@ def _number_key() -> pl.Expr:
         .when(bare.str.contains(r"^[+-]?\d+$"))
         .then(pl.format("n:{}", bare.str.strip_prefix("+")))
         .when(number.is_finite())
-        .then(pl.format("n:{}", number.round_sig_figs(12)))
+        .then(pl.format("n:{}", rounded(number, 12)))
     )
+
+
+def rounded(number: pl.Expr, digits: int) -> pl.Expr:
+    """Numbers rounded to so many significant digits. (Those of polars take a logarithm of the machine's.)"""
+    import polars as pl
+
+    from rlea.arithmetic import round_to_digits
+
+    def of(column: pl.Series) -> pl.Series:
+        result = pl.Series(round_to_digits(column.fill_null(0.0).to_numpy(), digits))
+        return result.zip_with(column.is_not_null(), pl.Series([None], dtype=pl.Float64))
+
+    return number.map_batches(of, return_dtype=pl.Float64)
 
 
 def _text_key(value: pl.Expr) -> pl.Expr:

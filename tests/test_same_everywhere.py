@@ -1,0 +1,205 @@
+"""What channels, searches and matchers say is the same to the last bit, whatever the processor and the threads.
+
+Another processor is put on here as far as one can: libraries are told to use none of its newer instructions. `main`
+prints digests of all that is said about one planted pair; a second process prints them in another environment.
+"""
+
+import ast
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from fnmatch import fnmatch
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rlea.agent.sight import Pairs
+from rlea.approximate import search_approximately
+from rlea.candidates import find_candidates
+from rlea.embed.names import embed_names
+from rlea.embeddings import Embeddings
+from rlea.fusion import CHANNELS
+from rlea.fusion.channels import collect, reason
+from rlea.graph import Links
+from rlea.matchers import MATCHERS
+from rlea.pipeline import make_task
+from rlea.ranks import rank_metrics
+from rlea.synthetic import SyntheticSettings, generate
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "rlea"
+
+
+def digest(*parts):
+    found = hashlib.sha256()
+    for part in parts:
+        if isinstance(part, np.ndarray):
+            found.update(f"{part.dtype} {part.shape}".encode() + np.ascontiguousarray(part).tobytes())
+        else:
+            found.update(repr(part).encode())
+    return found.hexdigest()[:16]
+
+
+def digests():
+    pair = generate(SyntheticSettings(500, seeds=0.3, valid=0.0, name_noise=0.2, nameless=0.1))
+    told = {"pair": digest(pair.source.triples, pair.target.names, pair.target.literals.values)}
+    for label, links in (("seeds", pair.train), ("nothing", Links.empty())):
+        channels = [*collect(pair, links, CHANNELS), reason(pair, links)]
+        sides = ([getattr(one.proposals, ids) for one in channels] for ids in ("source_ids", "target_ids"))
+        pairs = Pairs.of(*map(np.concatenate, sides))
+        for one in channels:
+            own = one.proposals.source_ids, one.proposals.target_ids
+            told[f"{one.columns[0]} from {label}"] = digest(*own, one.score(pairs), one.best(), one.info)
+    for measure, vectors in all_vectors(pair):
+        told |= {f"{name} by {measure}": value for name, value in of_vectors(pair, vectors)}
+    return told
+
+
+def all_vectors(pair):
+    rng = np.random.default_rng(5)
+    source, target = (rng.random((graph.num_entities, 33)) - 0.5 for graph in (pair.source, pair.target))
+    links = Links.union([pair.train, pair.test])
+    target[links.target_ids] = source[links.source_ids] + 0.8 * target[links.target_ids]
+    target[::7] *= 3.7
+    for measure in ("cosine", "inner", "manhattan"):
+        yield measure, Embeddings(source.astype(np.float32), target.astype(np.float32), measure=measure)
+    yield "names", embed_names(pair)
+
+
+def of_vectors(pair, vectors):
+    pools = np.arange(pair.source.num_entities), np.arange(pair.target.num_entities)
+    found = find_candidates(vectors, *pools, 10)
+    yield "candidates", digest(found.forward_columns, found.pairs.columns, found.pairs.scores)
+    yield "pairs", digest(found.score_pairs(pools[0], pools[0][::-1] % found.num_columns))
+    yield "ranks", digest(rank_metrics(vectors, pair.test, pools[1]).as_dict())
+    if not vectors.is_sparse:
+        quick = find_candidates(vectors, *pools, 10, coarse=True)
+        yield "coarse", digest(quick.forward_columns, quick.forward_scores, quick.backward_rows)
+        near = search_approximately(vectors, *pools, 5, probes=3)
+        yield "approximate", digest(near.candidates.forward_columns, near.candidates.forward_scores, near.as_dict())
+    for name, matcher in MATCHERS.items():
+        if not matcher.trained:
+            links = matcher(make_task(pair, found, 0))
+            yield name, digest(links.source_ids, links.target_ids, links.confidences)
+
+
+@pytest.fixture(scope="module")
+def here():
+    return digests()
+
+
+def numpy_features():
+    """What numpy can do without: the instructions for which it has variants of its functions."""
+    from numpy._core import _multiarray_umath as core
+
+    return " ".join(core.__cpu_dispatch__)
+
+
+ENVIRONMENTS = {
+    "one thread": {"NUMBA_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+    "old processor": {"NPY_DISABLE_CPU_FEATURES": numpy_features(), "OPENBLAS_CORETYPE": "Prescott"},
+}
+
+
+@pytest.mark.parametrize("kind", ENVIRONMENTS)
+def test_another_machine_says_the_same(kind, here):
+    environment = {**os.environ, "PYTHONHASHSEED": "7", **ENVIRONMENTS[kind]}
+    done = subprocess.run([sys.executable, __file__], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    there = json.loads(done.stdout)
+    assert there.keys() == here.keys()
+    assert [name for name, value in here.items() if there[name] != value] == []
+
+
+# ---- what the source may use ----------------------------------------------------------------------------------------
+
+DECIDING = (
+    *("arithmetic.py", "rows.py", "bags.py", "graph.py", "names.py", "transliterate.py", "embeddings.py"),
+    *("candidates.py", "approximate.py", "ranks.py", "name_pieces.py", "name_index.py", "embed/names.py"),
+    *("attributes/*.py", "paris/*.py", "matchers/*.py", "metrics.py", "standing.py", "probe.py", "crowds.py"),
+    *("neighbourhood.py", "synthetic.py", "fusion/words.py", "fusion/channel.py", "fusion/channels.py"),
+)
+# Neither IEEE 754 nor anybody else says what these give to the last bit.
+FUNCTIONS = {
+    *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "logaddexp", "pow", "power", "float_power", "cbrt"),
+    *("sin", "cos", "tan", "sinh", "cosh", "tanh", "arcsin", "arccos", "arctan", "arctan2", "asin", "acos", "atan"),
+    *("atan2", "hypot", "gamma", "lgamma", "erf", "erfc", "dist"),
+}
+PRODUCTS = {"einsum", "dot", "vdot", "inner", "matmul", "tensordot", "linalg", "MatMult"}  # added in any order
+ORDERS = {"partition", "argpartition", "argsort"}  # equals come in any order, unless a sort is stable
+OTHERS = {"standard_normal", "normal", "round_sig_figs", "fastmath", "sklearn", "torch", "Pow"}
+ALLOWED = {
+    ("arithmetic.py", "Pow"): "powers of two are exact",
+    ("rows.py", "Pow"): "constants that are powers of two",
+    ("rows.py", "matmul"): "of whole numbers: nothing is rounded",
+    ("approximate.py", "MatMult"): "of whole numbers",
+    ("fusion/words.py", "MatMult"): "of whole numbers",
+    ("ranks.py", "MatMult"): "what could be rounded otherwise is computed again in a fixed order",
+    ("ranks.py", "Pow"): "constants that are powers of two",
+    ("synthetic.py", "standard_normal"): "vectors for tests, which need not be the same everywhere",
+}
+
+
+def forbidden(tree):
+    """The names of what a file uses and should not."""
+    for node in ast.walk(tree):
+        is_library = isinstance(node, ast.Attribute) and ast.unparse(node.value) in ("np", "math")
+        if is_library and node.attr in FUNCTIONS | PRODUCTS:
+            yield node.attr
+        if isinstance(node, ast.Attribute) and node.attr in OTHERS:
+            yield node.attr
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ORDERS:
+            kinds = [ast.literal_eval(word.value) for word in node.keywords if word.arg == "kind"]
+            if kinds not in (["stable"], ["mergesort"]):
+                yield node.func.attr
+        if isinstance(node, ast.keyword) and node.arg == "fastmath":
+            yield "fastmath"
+        if isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.MatMult | ast.Pow):
+            yield type(node.op).__name__
+        if isinstance(node, ast.Import):
+            yield from (one for name in node.names if (one := name.name.split(".")[0]) in OTHERS)
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] in OTHERS:
+            yield node.module.split(".")[0]
+        if isinstance(node, ast.ImportFrom) and node.module in ("numpy", "math"):
+            yield from (name.name for name in node.names if name.name in FUNCTIONS | PRODUCTS)
+
+
+def test_deciding_modules_use_what_is_fixed():
+    paths = {str(path.relative_to(SOURCE)): path for path in SOURCE.rglob("*.py")}
+    used = set()
+    for name, path in paths.items():
+        if any(fnmatch(name, pattern) for pattern in DECIDING):
+            used |= {(name, what) for what in forbidden(ast.parse(path.read_text()))}
+    assert used == ALLOWED.keys()
+    assert all(any(fnmatch(name, pattern) for name in paths) for pattern in DECIDING)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "np.exp(x)",
+        "math.log(x)",
+        "from math import cos",
+        "a @ b",
+        "a @= b",
+        "x ** 0.5",
+        "np.linalg.norm(x)",
+        "np.argsort(x)",
+        "x.argsort()",
+        "np.argsort(x, kind='quicksort')",
+        "numba.njit(fastmath=True)",
+        "import torch.nn",
+        "from sklearn.preprocessing import normalize",
+        "rng.standard_normal(3)",
+        "pl.col('x').round_sig_figs(3)",
+    ],
+)
+def test_what_is_not_fixed_is_seen(line):
+    assert len(list(forbidden(ast.parse(line)))) == 1
+
+
+if __name__ == "__main__":
+    print(json.dumps(digests()))
