@@ -7,8 +7,8 @@ STALE    some of it differs: the record is of an older program, other defaults o
 UNKNOWN  nothing differs, but not all of it can be told: no digest of the code was recorded, or the data is not at hand
 
 Nothing is run or trained. --data (or RLEA_DATA) names the folder of the data sets. Vectors are compared where their
-files lie in the folder of --work, and left out where they do not. A table by file, every record with --all. Exit code 0;
-with --check it is 1 where a record is stale.
+files lie in the folder of --work, and left out where they do not. Prints a table by file, every record with --all.
+Exit code 0; with --check it is 1 where a record is stale.
 """
 
 from __future__ import annotations
@@ -125,9 +125,7 @@ def judge_cell(file: str, key: str, record: dict[str, Any], cell: Cell, desk: On
     return judge(file, key, record, {name: value for name, value in wanted.items() if name not in left_out}, left_out)
 
 
-def judge(
-    file: str, key: str, record: dict[str, Any], wanted: dict[str, Any], left_out: Sequence[str] = ()
-) -> Verdict:
+def judge(file: str, key: str, record: dict[str, Any], wanted: dict[str, Any], left_out: Sequence[str] = ()) -> Verdict:
     """A record beside what is wanted of it; `left_out` cannot be told today."""
     commit = str(record.get("commit", ""))
     differing = [name for name in wanted if name in record and record[name] != wanted[name]]
@@ -174,7 +172,9 @@ def settings_of_training(record: dict[str, Any]) -> dict[str, Any]:
     result = record["result"]
     if result["model"] not in TRAINED:
         return {}
-    return {"settings": (result["training"]["settings"], load_benchmark("embeddings").default_settings(result["model"]))}
+    return {
+        "settings": (result["training"]["settings"], load_benchmark("embeddings").default_settings(result["model"]))
+    }
 
 
 def settings_of_case(record: dict[str, Any]) -> dict[str, Any]:
@@ -233,9 +233,7 @@ def judge_all(options: Options) -> list[Verdict]:
         desk, cells = cells_today(options, experiment)
         stores |= {file for file, _ in cells}
         here = [
-            (file, key, record)
-            for file, key, record in records
-            if (file, key) in cells and (file, key) not in verdicts
+            (file, key, record) for file, key, record in records if (file, key) in cells and (file, key) not in verdicts
         ]
         # Those of one data set and fold together: the desk holds but one.
         here.sort(key=lambda row: [str(row[2]["result"].get(name, "")) for name in ("pair", "fold")])

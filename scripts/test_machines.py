@@ -199,9 +199,7 @@ def listing() -> str:
     lines = []
     for name, setting in SETTINGS.items():
         missing = setting.missing()
-        shown = [
-            f"{key} unset" if value is None else f'{key}="{value}"' for key, value in setting.variables().items()
-        ]
+        shown = [f"{key} unset" if value is None else f'{key}="{value}"' for key, value in setting.variables().items()]
         lines.append(f"{name:20} {setting.about}" + (f" (skipped here: {missing})" if missing else ""))
         lines.append(f"{'':20} {' '.join(shown)}")
     return "\n".join(lines)

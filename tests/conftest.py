@@ -20,6 +20,12 @@ settings.load_profile("same")
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
+# What is printed is compared by its words: on a terminal of eighty columns without colours, whatever this one is like.
+# rich asks for them when its consoles are made, so before anything of rlea is imported.
+os.environ.update(COLUMNS="80", LINES="25")
+for name in ("FORCE_COLOR", "PY_COLORS", "CLICOLOR_FORCE", "GITHUB_ACTIONS", "TERMINAL_WIDTH", "TTY_COMPATIBLE"):
+    os.environ.pop(name, None)
+
 # Where tests say what is decided: as planted, the same again, the same in another order. `.ci/run` runs these as other
 # machines would (scripts/test_machines.py).
 DECISIONS = (

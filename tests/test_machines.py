@@ -59,8 +59,10 @@ def test_tests_that_fail_under_one_setting_only(desk, capsys):
     assert run(desk, test, settings="hash-seed,one-thread,numba-generic") == 1
     shown = capsys.readouterr().out
     assert [row.split()[:5] for row in shown.splitlines()[-3:]] == [
-        ["hash-seed", "ok", "2", "0", "0"], ["one-thread", "FAILED", "1", "1", "0"], ["numba-generic", "ok", "2", "0", "0"]
-    ]  # fmt: skip
+        ["hash-seed", "ok", "2", "0", "0"],
+        ["one-thread", "FAILED", "1", "1", "0"],
+        ["numba-generic", "ok", "2", "0", "0"],
+    ]
     assert "    FAILED test_planted.py::test_it" in shown
 
 
@@ -101,7 +103,14 @@ def test_every_setting_has_its_own_cache(desk, capsys):
 def test_settings_are_listed(capsys):
     assert machines.main(["--list"]) == 0
     shown = capsys.readouterr().out
-    for words in ("ATEN_CPU_CAPABILITY", "OPENBLAS_CORETYPE", "NUMBA_CPU_NAME", "PYTHONHASHSEED", "HOME", *machines.SETTINGS):
+    for words in (
+        "ATEN_CPU_CAPABILITY",
+        "OPENBLAS_CORETYPE",
+        "NUMBA_CPU_NAME",
+        "PYTHONHASHSEED",
+        "HOME",
+        *machines.SETTINGS,
+    ):
         assert words in shown  # fmt: skip
 
 
@@ -156,7 +165,7 @@ def test_a_stop_ends_the_tests_and_says_what_was_done(desk):
 PROBE = """
 import json, os, tempfile, threadpoolctl, numba, numpy, torch
 from numba.core.registry import cpu_target
-core = numpy._core if hasattr(numpy, "_core") else numpy.core
+core = (numpy._core if hasattr(numpy, "_core") else numpy.core)._multiarray_umath
 try:
     os.makedirs(os.path.expanduser("~"), exist_ok=True)
     tempfile.TemporaryFile(dir=os.path.expanduser("~")).close()
@@ -168,7 +177,7 @@ print(json.dumps({
     "threads": [torch.get_num_threads(), numba.get_num_threads()],
     "blas": [one.get("architecture") for one in threadpoolctl.threadpool_info() if one["internal_api"] == "openblas"],
     "numba": cpu_target.target_context.codegen()._get_host_cpu_name(),
-    "numpy": [name for name in core._multiarray_umath.__cpu_dispatch__ if core._multiarray_umath.__cpu_features__[name]],
+    "numpy": [name for name in core.__cpu_dispatch__ if core.__cpu_features__[name]],
     "seed": os.environ.get("PYTHONHASHSEED"),
     "home": home,
 }))
