@@ -141,7 +141,8 @@ def test_what_cannot_be_tried_here_is_skipped_with_a_note(desk, capsys, monkeypa
     assert " ok " in lines[3]
 
 
-def test_a_stop_ends_the_tests_and_says_what_was_done(desk):
+@pytest.mark.parametrize("end", ["Ctrl-C", "terminate"])
+def test_a_stop_ends_the_tests_and_says_what_was_done(desk, end):
     (desk / "tests" / "test_planted.py").write_text(
         "import os, pathlib, time\n\ndef test_it():\n    if os.environ.get('OMP_NUM_THREADS') == '1':\n"
         "        pathlib.Path('at-work').write_text(str(os.getpid()))\n        time.sleep(300)\n"
@@ -153,7 +154,10 @@ def test_a_stop_ends_the_tests_and_says_what_was_done(desk):
     give_up = time.monotonic() + 120
     while not (at_work.exists() and at_work.read_text()) and time.monotonic() < give_up:
         time.sleep(0.1)
-    os.killpg(script.pid, signal.SIGINT)  # as a terminal does
+    if end == "Ctrl-C":
+        os.killpg(script.pid, signal.SIGINT)  # a terminal tells all of them
+    else:
+        script.terminate()
     printed, _ = script.communicate(timeout=120)
     assert script.returncode == 130
     rows = [line.split()[:2] for line in printed.splitlines()[-3:]]
