@@ -246,7 +246,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    signal.signal(
-        signal.SIGTERM, signal.default_int_handler
-    )  # no tests are left behind either way
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # no tests are left behind either way
     sys.exit(main())
