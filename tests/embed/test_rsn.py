@@ -56,7 +56,9 @@ def test_learns_a_planted_alignment():
     embeddings = train_rsn(pair, settings, device="cpu", epochs=4)
     assert embeddings.measure == "cosine"
     pool = validation_pool(pair.target.num_entities, pair.train)
-    assert hits_at_1(np.asarray(embeddings.source), np.asarray(embeddings.target), pair.test, pool) > 0.9
+    assert (
+        hits_at_1(np.asarray(embeddings.source), np.asarray(embeddings.target), pair.test, pool) > 0.85
+    )  # measured .93
 
 
 def test_the_skip_joins_subject_and_state_at_relations():
