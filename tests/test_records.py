@@ -30,8 +30,9 @@ SMALL = SyntheticSettings(num_entities=60, seed=1)
 
 
 @pytest.fixture
-def folder(tmp_path):
-    """Results to plant, data of one pair, and vectors of one model."""
+def folder(tmp_path, monkeypatch):
+    """Results to plant, data of one pair, and vectors of one model; the real data is not looked at."""
+    monkeypatch.delenv("RLEA_DATA", raising=False)
     (tmp_path / "results").mkdir()
     (tmp_path / "work").mkdir()
     write_pair(tmp_path / "data" / "EN_FR_15K_V1", generate(SMALL), "openea")
