@@ -4,16 +4,20 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt
 BENCH ?= all
+# A file goes to one process, which makes its fixtures once; more than four processes would be short of memory.
+PARALLEL := -n auto --maxprocesses 4 --dist loadfile
 
-.PHONY: help demo test test-random test-slow check bench clean
+.PHONY: help demo test test-machines test-random test-slow check records bench clean
 
 help:
-	@echo "make demo         align two real graphs that come with the package"
-	@echo "make test         all fast tests (under ten minutes)"
-	@echo "make test-slow    the long ones"
-	@echo "make test-random  the property tests, with new examples each time"
-	@echo "make check        formatting, lint and types"
-	@echo "make bench        measure speed and memory (BENCH=name for one)"
+	@echo "make demo           align two real graphs that come with the package"
+	@echo "make test           all fast tests (under eight minutes)"
+	@echo "make test-slow      the long ones"
+	@echo "make test-random    the property tests, with new examples each time"
+	@echo "make test-machines  the tests as other machines would run them (SETTINGS=name,name ARGS='-m decisions')"
+	@echo "make check          formatting, lint and types"
+	@echo "make records        which files of results/ are of an older program or other settings (ARGS=--all)"
+	@echo "make bench          measure speed and memory (BENCH=name for one)"
 
 $(BIN)/python:
 	@echo "== Creating $(VENV)"
@@ -38,15 +42,20 @@ $(VENV)/.installed-bench: $(VENV)/.installed
 demo: $(VENV)/.installed
 	$(BIN)/rlea demo
 
-# A file goes to one process, which makes its fixtures once; more than four processes would be short of memory.
 test: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+	$(BIN)/python -m pytest $(PARALLEL)
 
 test-slow: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -m slow
 
 test-random: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -m "hypothesis and not slow" --hypothesis-profile random -n auto --maxprocesses 4 --dist loadfile
+	$(BIN)/python -m pytest -m "hypothesis and not slow" --hypothesis-profile random $(PARALLEL)
+
+test-machines: $(VENV)/.installed-test
+	$(BIN)/python scripts/test_machines.py --settings "$(SETTINGS)" -- $(PARALLEL) $(ARGS)
+
+records: $(VENV)/.installed
+	@$(BIN)/python scripts/records.py $(ARGS)
 
 check: $(VENV)/.installed-test
 	$(BIN)/ruff format --check .

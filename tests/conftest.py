@@ -20,6 +20,40 @@ settings.load_profile("same")
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
+# What is printed is compared by its words: on a terminal of eighty columns without colours, whatever this one is like.
+# rich asks for them when its consoles are made, so before anything of rlea is imported.
+os.environ.update(COLUMNS="80", LINES="25")
+for name in ("FORCE_COLOR", "PY_COLORS", "CLICOLOR_FORCE", "GITHUB_ACTIONS", "TERMINAL_WIDTH", "TTY_COMPATIBLE"):
+    os.environ.pop(name, None)
+
+# Where tests say what is decided: as planted, the same again, the same in another order. `.ci/run` runs these as other
+# machines would (scripts/test_machines.py).
+DECISIONS = (
+    "fusion/",
+    "matchers/",
+    "properties/",
+    "agent/test_calibration.py",
+    "agent/test_context.py",
+    "agent/test_learned_key.py",
+    "agent/test_passes.py",
+    "test_attribute_evidence.py",
+    "test_explain.py",
+    "test_explain_channels.py",
+    "test_paris.py",
+    "test_same_everywhere.py",
+)
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of decisions, by where they are; not the slow ones, which `-m decisions` would run otherwise."""
+    for item in items:
+        if item.get_closest_marker("slow"):
+            continue
+        if item.path.is_relative_to(HERE) and item.path.relative_to(HERE).as_posix().startswith(DECISIONS):
+            item.add_marker("decisions")
+
+
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
     """The folder named by RLEA_DATA; tests that need it are skipped where it is unset."""
