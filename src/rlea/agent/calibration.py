@@ -83,9 +83,7 @@ def _odds(ids: NDArray[np.int32], worth: Floats) -> NDArray[np.float64]:
     return np.asarray(log(np.maximum(own, 1e-12)) - log(rest))
 
 
-def fit_logistic(
-    rows: NDArray[np.float64], answers: NDArray[np.float64], weights: NDArray[np.float64]
-) -> list[float]:
+def fit_logistic(rows: NDArray[np.float64], answers: NDArray[np.float64], weights: NDArray[np.float64]) -> list[float]:
     """Bias and slopes of a logistic regression: answers 0 or 1, a weight each. By Newton's method, sums in order."""
     return [float(value) for value in _newton(rows, answers, weights, PENALTY)]
 

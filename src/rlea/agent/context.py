@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from rlea.agent.agent_files import load_agent_file, save_agent_file
 from rlea.agent.calibration import Calibration, log_odds
 from rlea.agent.games import Game, GameSettings, make_games, others
-from rlea.agent.learning import Examples, ReinforceSettings, reinforce, supervise
+from rlea.agent.learning import Examples, ReinforceSettings, features_of, reinforce, supervise
 from rlea.agent.memory import Board, Floats
 from rlea.agent.pair_scorer import PairScorer, ScorerSettings
 from rlea.agent.passes import Decisions, PassSettings, Scene, find_pairs, given_csls, play_fixed, play_learned, see
@@ -180,7 +180,7 @@ class ContextAgent:
                 self.chosen = replace(self.chosen, likeness=0.0, learned=False)
                 return
             if state == 0:
-                self.key.measure(np.concatenate([part.features for part in parts]))
+                self.key.measure(*features_of(parts))
             if not stages.load(name, self) and settings.supervised:
                 first = sum("epoch" in row for row in self.history)
                 rows = supervise(self.key, parts)

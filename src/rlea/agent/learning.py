@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numba
 import numpy as np
@@ -15,8 +14,8 @@ from rlea.agent.memory import Floats
 from rlea.agent.pair_scorer import Adam, PairScorer, ScorerSettings, apply_linear, forward, gradient
 from rlea.arithmetic import exp, exp_of, log_of
 
-
 MOST_STEPS = 30  # of Newton's method; ten are usual
+NEXT_TO_NOTHING = 1e-4  # chance of a pair
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +61,12 @@ class Examples:
         )
 
 
+def features_of(parts: list[Examples]) -> tuple[Floats, Floats]:
+    """The features of all pairs, and of the true ones."""
+    true = [part.features[part.truths[part.truths >= 0]] for part in parts]
+    return np.concatenate([part.features for part in parts]), np.concatenate(true)
+
+
 def supervise(scorer: PairScorer, parts: list[Examples]) -> list[dict[str, float]]:
     """Raise the chance of the true pair among all pairs of its source, and of its target, and no match.
 
@@ -78,9 +83,10 @@ def supervise(scorer: PairScorer, parts: list[Examples]) -> list[dict[str, float
         learned = [batch for part, batch in enumerate(batches) if part != left_out and batch.num_groups]
         asked = [batch for part, batch in enumerate(batches) if part == left_out and batch.num_groups]
         if learned:
-            fit_linear(scorer.linear[member], [batch.examples for batch in learned], [b.inputs for b in learned], settings)
+            linear = scorer.linear[member]
+            fit_linear(linear, learned, settings.prior)
             for batch in batches:
-                batch.set_linear(scorer.linear[member])
+                batch.bases = batch.apply(linear)
             losses.append(_train(weights, learned, asked, settings))
     rows = []
     for epoch in range(max(map(len, losses), default=0)):
@@ -97,9 +103,9 @@ class _Batch:
         self.inputs, self.num_groups = scorer.inputs(examples.features), len(examples.truths)
         self.bases, self.logits, self.errors = (np.empty(len(examples.keys), np.float32) for _ in range(3))
 
-    def set_linear(self, linear: NDArray[np.float64]) -> None:
-        """Take the linear part of another member."""
-        self.bases = apply_linear(self.inputs, self.examples.keys, linear)
+    def apply(self, linear: NDArray[np.float64]) -> Floats:
+        """Logits by the linear part of a member."""
+        return apply_linear(self.inputs, self.examples.keys, linear)
 
     def loss(self, weights: Floats) -> float:
         """The sum over all groups; `errors` are its derivatives by the logits."""
@@ -112,22 +118,19 @@ class _Batch:
         return gradient(self.inputs, weights, self.hidden, self.errors)
 
 
-def fit_linear(
-    linear: NDArray[np.float64], parts: list[Examples], inputs: list[Floats], settings: ScorerSettings
-) -> None:
+def fit_linear(linear: NDArray[np.float64], batches: list[_Batch], prior: float) -> None:
     """Fit scale, bias and slopes in place, by Newton's method: the penalised loss is convex, so there is one answer."""
     start = linear.copy()
-    value = _linear_loss(linear, start, parts, inputs, settings.prior)
+    value = _linear_loss(linear, start, batches, prior)
     for _ in range(MOST_STEPS):
-        size = len(linear)
-        slope, curve = settings.prior * (linear - start), settings.prior * np.eye(size)
-        for part, rows in zip(parts, inputs, strict=True):
-            logits = apply_linear(rows, part.keys, linear)
-            _add_newton(rows, part.keys, logits, part.places, part.starts, part.truths, slope, curve)
+        slope, curve = prior * (linear - start), prior * np.eye(len(linear))
+        for batch in batches:
+            own, logits = batch.examples, batch.apply(linear)
+            _add_newton(batch.inputs, own.keys, logits, own.places, own.starts, own.truths, slope, curve)
         step, share, better = solve(curve, slope), 1.0, False
         while share > 1e-3 and not better:
             tried = linear - share * step
-            now = _linear_loss(tried, start, parts, inputs, settings.prior)
+            now = _linear_loss(tried, start, batches, prior)
             better = now < value
             share *= 0.5
         if not better:
@@ -138,26 +141,23 @@ def fit_linear(
             return
 
 
-def _linear_loss(
-    linear: NDArray[np.float64],
-    start: NDArray[np.float64],
-    parts: list[Examples],
-    inputs: list[Floats],
-    prior: float,
-) -> float:
+def _linear_loss(linear: NDArray[np.float64], start: NDArray[np.float64], batches: list[_Batch], prior: float) -> float:
     moved = linear - start
     total = 0.5 * prior * float((moved * moved).sum())
-    for part, rows in zip(parts, inputs, strict=True):
-        logits = apply_linear(rows, part.keys, linear)
-        total += float(_softmax_errors(logits, part.places, part.starts, part.truths, np.empty_like(logits)))
+    for batch in batches:
+        own = batch.examples
+        total += float(_softmax_errors(batch.apply(linear), own.places, own.starts, own.truths, batch.errors))
     return total
 
 
 @numba.njit(cache=True)
 def _add_newton(inputs, keys, logits, places, starts, truths, slope, curve):  # type: ignore[no-untyped-def]
-    """Add first and second derivatives (lower triangle) of the loss of all groups by scale, bias and slopes."""
+    """Add first and second derivatives (lower triangle) of the loss of all groups by scale, bias and slopes.
+
+    Pairs with next to no chance are left out of the second ones: these only say how far to step.
+    """
     size = len(slope)
-    row, mean = np.empty(size), np.empty(size)
+    row, mean, light = np.empty(size), np.empty(size), np.empty(size)
     for group in range(len(truths)):
         low, high = starts[group], starts[group + 1]
         highest = 0.0
@@ -167,18 +167,24 @@ def _add_newton(inputs, keys, logits, places, starts, truths, slope, curve):  # 
         for place in range(low, high):
             weight += exp_of(logits[places[place]] - highest)
         mean[:] = 0.0
+        light[:] = 0.0
         for place in range(low, high):
             pair = places[place]
             chance = exp_of(logits[pair] - highest) / weight
-            row[0], row[1], row[2:] = keys[pair], 1.0, inputs[pair]
-            if chance > 1e-9:
+            row[0], row[1] = keys[pair], 1.0
+            for k in range(2, size):
+                row[k] = inputs[pair, k - 2]
+            if chance < NEXT_TO_NOTHING:
                 for k in range(size):
-                    own = chance * row[k]
-                    mean[k] += own
-                    for j in range(k + 1):
-                        curve[k, j] += own * row[j]
+                    light[k] += chance * row[k]
+                continue
+            for k in range(size):
+                own = chance * row[k]
+                mean[k] += own
+                for j in range(k + 1):
+                    curve[k, j] += own * row[j]
         for k in range(size):
-            slope[k] += mean[k]
+            slope[k] += mean[k] + light[k]
             for j in range(k + 1):
                 curve[k, j] -= mean[k] * mean[j]
         pair = truths[group]
@@ -196,6 +202,9 @@ def _train(
     optimiser = Adam(weights, settings.rate, settings.decay)
     count, count_asked = sum(batch.num_groups for batch in learned), sum(batch.num_groups for batch in asked)
     best, kept, since = np.inf, weights.copy(), 0
+    if not settings.epochs:
+        loss = sum(batch.loss(weights) for batch in learned) / count
+        return [(loss, sum(batch.loss(weights) for batch in asked) / max(count_asked, 1))]
     losses = []
     for _ in range(settings.epochs):
         if asked:

@@ -7,9 +7,12 @@ Then `correction`, a network with two hidden layers that begins at zero, learns 
 pairs, and of no match with the logit 0, the softmax says
 which one is right.
 
-The logits of several networks are averaged: one alone changes its mind with the random seed. Each is trained without one
-part of the examples, which says when to stop, and which it can be asked about as about pairs that nobody has learned
-from (`logits(..., unseen=part)`).
+A feature need not count by a straight line: with `bends` its slope may change at as many values, quartiles of the true
+pairs, and the problem stays convex.
+
+The logits of several members are averaged: one network alone changes its mind with the random seed. Each is trained
+without one part of the examples, which says when to stop, and which it can be asked about as about pairs that nobody
+has learned from (`logits(..., unseen=part)`).
 
 The arithmetic is our own, in compiled loops with sums in a fixed order: a matrix library sums in the order that suits
 the processor, and training turns a last bit into another decision. Loops run over the hidden units, which lie side by
@@ -41,7 +44,8 @@ class ScorerSettings:
     most_rows: int = 60_000  # pairs that the members of a part learn from together: of many examples one is steady
     rate: float = 3e-3  # Adam's
     decay: float = 1e-4
-    epochs: int = 100  # at the most, over all examples at once
+    epochs: int = 100  # of the networks, at the most, over all examples at once; 0: there is no network
+    bends: int = 0  # values of every feature at which its slope may change
     patience: int = 10  # epochs without a better loss on the part that is left out, before training stops
     scale: float = 1.0  # of the key, before training
     offset: float = 0.0  # key whose logit is 0, before training
@@ -66,6 +70,8 @@ class PairScorer:
         self.width, self.settings, self.parts = width, settings, parts
         self.mean, self.spread = np.zeros(width, np.float32), np.ones(width, np.float32)
         self.seen = np.ones(width, np.float32) if seen is None else np.asarray(seen, np.float32)
+        self.knots, self.knot_mean = (np.zeros((settings.bends, width), np.float32) for _ in range(2))
+        self.knot_spread = np.ones((settings.bends, width), np.float32)
         num_members = parts * max(1, min(settings.members, settings.most_rows // max(rows, 1)))
         self.linear = np.zeros((num_members, 2 + self._padded))
         self.linear[:, 0], self.linear[:, 1] = settings.scale, -settings.scale * settings.offset
@@ -75,7 +81,7 @@ class PairScorer:
 
     @property
     def _padded(self) -> int:
-        return -(-self.width // EIGHT) * EIGHT
+        return -(-self.width * (1 + self.settings.bends) // EIGHT) * EIGHT
 
     @property
     def _first(self) -> int:
@@ -86,21 +92,34 @@ class PairScorer:
     def _draw(self, row: Floats, random: np.random.Generator) -> None:
         """First weights, uniform within 1 / sqrt(inputs); the last layer stays at zero."""
         hidden = self.settings.hidden
-        layers = ((1 + hidden, hidden + hidden * hidden, hidden), (1 + 2 * hidden + hidden**2, hidden, self.width))
+        width = self.width * (1 + self.settings.bends)
+        layers = ((1 + hidden, hidden + hidden * hidden, hidden), (1 + 2 * hidden + hidden**2, hidden, width))
         for start, count, inputs in layers:
             row[start : start + count] = (2 * random.random(count) - 1) / np.sqrt(inputs)
-        first = random.random(self.width * hidden)
-        row[self._first : self._first + len(first)] = (2 * first - 1) / np.sqrt(self.width)
+        first = random.random(width * hidden)
+        row[self._first : self._first + len(first)] = (2 * first - 1) / np.sqrt(width)
 
-    def measure(self, features: Floats) -> None:
-        """Take mean and spread of the features that training meets, by which they are brought to one scale."""
-        self.mean = features.mean(axis=0, dtype=np.float64).astype(np.float32)
-        self.spread = np.maximum(features.std(axis=0, dtype=np.float64), 1e-3).astype(np.float32)
+    def measure(self, features: Floats, true_features: Floats) -> None:
+        """Take scales, and the values at which slopes change, from the features that training meets.
+
+        `true_features` are those of the true pairs: decisions are made where these lie.
+        """
+        self.mean, self.spread = (values[0] for values in _scale_of(features[None]))
+        bends = self.settings.bends
+        if bends and len(true_features):
+            shares = np.arange(1, bends + 1) / (bends + 1)
+            self.knots = np.quantile(true_features, shares, axis=0).astype(np.float32)
+            self.knot_mean, self.knot_spread = _scale_of(np.maximum(features - self.knots[:, None], 0))
 
     def inputs(self, features: Floats) -> Floats:
-        """Features on one scale, padded: (num_pairs, a multiple of eight)."""
+        """Features on one scale, and what each is above its knots, padded: (num_pairs, a multiple of eight)."""
         result = np.zeros((len(features), self._padded), np.float32)
         result[:, : self.width] = (features - self.mean) / self.spread * self.seen
+        for number, (knots, mean, spread) in enumerate(
+            zip(self.knots, self.knot_mean, self.knot_spread, strict=True), start=1
+        ):
+            above = (np.maximum(features - knots, 0) - mean) / spread * self.seen
+            result[:, number * self.width : (number + 1) * self.width] = above
         return result
 
     def left_out(self, member: int) -> int:
@@ -118,16 +137,17 @@ class PairScorer:
         for low in range(0, len(keys), ROWS_AT_A_TIME):
             rows = slice(low, low + ROWS_AT_A_TIME)
             inputs = self.inputs(features[rows])
-            part = np.empty(len(inputs), np.float32)
             for member in members:
-                base = apply_linear(inputs, keys[rows], self.linear[member])
-                forward(inputs, base, self.weights[member], self.settings.hidden, part)
+                part = apply_linear(inputs, keys[rows], self.linear[member])
+                if self.settings.epochs:
+                    part = forward(inputs, part, self.weights[member], self.settings.hidden, np.empty_like(part))
                 total[rows] += part
         return np.asarray(total / len(members), np.float32)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """All that was learned, as arrays."""
-        arrays = {"mean": self.mean, "spread": self.spread, "seen": self.seen}
+        arrays = {"mean": self.mean, "spread": self.spread, "seen": self.seen, "knots": self.knots}
+        arrays |= {"knot_mean": self.knot_mean, "knot_spread": self.knot_spread}
         return {**arrays, "linear": self.linear, "weights": self.weights}
 
     def load_state(self, state: dict[str, NDArray[Any]]) -> None:
@@ -139,6 +159,12 @@ class PairScorer:
             setattr(self, name, np.array(given, own.dtype))
         if len(self.linear) != len(self.weights) or len(self.weights) % self.parts:
             raise ValueError("the number of members is not that of the parts")
+
+
+def _scale_of(values: Floats) -> tuple[Floats, Floats]:
+    """Mean and standard deviation over the second axis: (n, rows, width) -> (n, width) each."""
+    mean = values.mean(axis=1, dtype=np.float64)
+    return mean.astype(np.float32), np.maximum(values.std(axis=1, dtype=np.float64), 1e-3).astype(np.float32)
 
 
 class Adam:
@@ -236,7 +262,7 @@ def _layers(weights, hidden):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, parallel=True)
 def forward(inputs, bases, weights, hidden, out):  # type: ignore[no-untyped-def]
-    """Logits of one member, into `out`: what `apply_linear` makes of pairs, corrected."""
+    """Logits of one member, in `out`: what `apply_linear` makes of pairs, corrected."""
     last, second_bias, second, first_bias, first = _layers(weights, hidden)
     for block in numba.prange((len(bases) + BLOCK - 1) // BLOCK):
         low, high = block * BLOCK, min((block + 1) * BLOCK, len(bases))
@@ -250,6 +276,7 @@ def forward(inputs, bases, weights, hidden, out):  # type: ignore[no-untyped-def
             for j in range(hidden):
                 total += two[r, j] * last[j]
             out[low + r] = bases[low + r] + total
+    return out
 
 
 @numba.njit(cache=True, parallel=True)

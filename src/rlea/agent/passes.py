@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from rlea.agent.memory import Board, Floats, Memory
 from rlea.agent.sight import Pairs, Sight, is_near, look, mean_of_best
 from rlea.agent.spread import SpreadSettings, inner_products, spread
-from rlea.candidates import Candidates, find_candidates, prepare
+from rlea.candidates import Candidates, find_candidates
 from rlea.embeddings import Embeddings
 from rlea.graph import Ids, Links
 from rlea.matchers.best_first import compiled_vectors, scale_of
@@ -197,18 +197,13 @@ def given_csls(scene: Scene, pairs: Pairs) -> Floats:
     pair_rows, pair_columns = rows[pairs.source_ids], columns[pairs.target_ids]
     known = pair_rows * given.num_columns + pair_columns
     own = given.pairs.rows.astype(np.int64) * given.num_columns + given.pairs.columns
-    order = np.argsort(own)
+    order = np.argsort(own, kind="stable")
     place = np.minimum(np.searchsorted(own, known, sorter=order), max(len(own) - 1, 0))
     scores = np.zeros(len(pairs), np.float32)
     is_candidate = own[order[place]] == known if len(own) else np.zeros(len(pairs), np.bool_)
     scores[is_candidate] = given.pairs.scores[order[place[is_candidate]]]
     others = np.flatnonzero(~is_candidate)
-    if given.embeddings.is_sparse or given.embeddings.measure == "manhattan":
-        scores[others] = given.score_pairs(pair_rows[others], pair_columns[others])
-    else:
-        source, target = given.embeddings.source, given.embeddings.target
-        units = prepare(source, given.embeddings), prepare(target, given.embeddings)
-        scores[others] = inner_products(units[0], units[1], pairs.source_ids[others], pairs.target_ids[others])
+    scores[others] = given.score_pairs(pair_rows[others], pair_columns[others])
     source_means, target_means, scale = scene.given_bases
     csls = 2 * scores - source_means[pairs.source_ids] - target_means[pairs.target_ids]
     return np.asarray(np.float32(scale) * csls, np.float32)
@@ -220,7 +215,7 @@ def find_pairs(pairs: Pairs, source_ids: Ids, target_ids: Ids) -> NDArray[np.int
 
 
 def _see(scene: Scene, settings: PassSettings, pairs: Pairs, memory: Memory) -> Sight:
-    vectors = spread(memory, settings.spread, scene.seed)
+    vectors = spread(memory, settings.spread)
     return look(pairs, memory, vectors, evidence_weight=settings.evidence_weight)
 
 
@@ -236,11 +231,12 @@ def _fixed_pass(scene: Scene, settings: PassSettings, before: Decisions | None) 
     memory = memory_of(scene, before)
     is_searched = not is_first and len(scene.source_ids) * len(scene.target_ids) <= settings.most_searched
     if is_searched or share > 0:
-        vectors = spread(memory, estimate, scene.seed)
+        vectors = spread(memory, estimate)
     if is_searched:
         # Some of the columns estimate the inner product well enough to propose pairs, in less time.
         found = Embeddings(vectors[0][:, ::SEARCHED], vectors[1][:, ::SEARCHED], measure="inner")
-        parts.append(_pairs_of(find_candidates(found, *unsure(scene, before, settings.sure), settings.candidates)))
+        ids = unsure(scene, before, settings.sure)
+        parts.append(_pairs_of(find_candidates(found, *ids, settings.candidates, coarse=True)))
     pairs = Pairs.of(
         np.concatenate([nothing, *(part[0] for part in parts)]), np.concatenate([nothing, *(part[1] for part in parts)])
     )

@@ -26,6 +26,9 @@ from rlea.matchers.pair_heap import lane_product
 from rlea.neighbourhood import Neighbourhood
 
 
+LABELS, ANGLES = 11, 12  # what numbers are drawn for
+
+
 @dataclass(frozen=True)
 class SpreadSettings:
     """Chosen on validation links of EN_FR_15K_V1 and D_W_15K_V1."""
@@ -37,14 +40,14 @@ class SpreadSettings:
     correspondence: float = 0.1  # from which two relations count as each other's counterparts
 
 
-def spread(memory: Memory, settings: SpreadSettings | None = None, seed: int = 0) -> tuple[Floats, Floats]:
+def spread(memory: Memory, settings: SpreadSettings | None = None) -> tuple[Floats, Floats]:
     """Vectors of all entities of both graphs, (num_entities, steps * dim); the inner product is the mean cosine."""
     settings = settings or SpreadSettings()
-    labels = make_labels(memory.source_ids, memory.target_ids, settings.dim, seed)
+    labels = make_labels(memory.source_ids, memory.target_ids, settings.dim)
     groups, founders = group_relations(memory.correspondence, settings.correspondence)
     num_turned = round(settings.turned * settings.dim / 2)  # pairs of dimensions
     angles = np.zeros((len(founders) + 1, num_turned))  # relations without a counterpart turn nothing
-    angles[1:] = 2 * np.pi * draw_numbers(founders[:, 0], founders[:, 1], num_turned, seed)
+    angles[1:] = 2 * np.pi * draw_numbers(founders[:, 0], founders[:, 1], num_turned, ANGLES)
     turns = np.stack([cos(angles), sin(angles)]).astype(np.float32)
     sides = (
         (memory.board.source, memory.source_ids, groups[0]),
@@ -54,25 +57,26 @@ def spread(memory: Memory, settings: SpreadSettings | None = None, seed: int = 0
     return first, second
 
 
-def make_labels(source_ids: Ids, target_ids: Ids, dim: int, seed: int) -> Floats:
+def make_labels(source_ids: Ids, target_ids: Ids, dim: int) -> Floats:
     """Random vectors of unit length, (num_links, dim), that hang on the link alone.
 
-    So one link more or less changes the vectors around it and no others; labels drawn in a row would all be new ones.
+    As in feature hashing. So one link more or less changes the vectors around it and no others; labels drawn one after
+    another would all be new ones.
     """
-    signs = draw_numbers(source_ids, target_ids, dim, seed) < 0.5
+    signs = draw_numbers(source_ids, target_ids, dim, LABELS) < 0.5
     return np.where(signs, np.float32(1), np.float32(-1)) / np.float32(np.sqrt(dim))
 
 
-def draw_numbers(first: Ids, second: Ids, count: int, seed: int) -> NDArray[np.float64]:
-    """Uniform random numbers below 1, (num_pairs, count), that hang on the two ids of a pair and on the seed."""
-    return np.asarray(_draw(first.astype(np.int64), second.astype(np.int64), count, np.uint64(seed)))
+def draw_numbers(first: Ids, second: Ids, count: int, what: int) -> NDArray[np.float64]:
+    """Uniform random numbers below 1, (num_pairs, count), that hang on the two ids of a pair and on their use."""
+    return np.asarray(_draw(first.astype(np.int64), second.astype(np.int64), count, np.uint64(what)))
 
 
 @numba.njit(cache=True)
-def _draw(first, second, count, seed):  # type: ignore[no-untyped-def]
+def _draw(first, second, count, what):  # type: ignore[no-untyped-def]
     result = np.empty((len(first), count))
     for k in range(len(first)):
-        state = hash_pair(first[k], second[k], seed)
+        state = hash_pair(first[k], second[k], what)
         for place in range(count):
             state += np.uint64(0x9E3779B97F4A7C15)
             result[k, place] = (mix(state) >> np.uint64(11)) * (1.0 / 9007199254740992.0)  # 53 bits

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from rlea.agent.calibration import Calibration, log_odds
 from rlea.agent.context import find
 from rlea.agent.games import ASKED, HIDDEN, Game, GameSettings, draw, hold_out
-from rlea.agent.learning import Examples, supervise
+from rlea.agent.learning import Examples, features_of, supervise
 from rlea.agent.memory import Board, Floats
 from rlea.agent.pair_scorer import PairScorer, ScorerSettings
 from rlea.agent.passes import Decisions, PassSettings, Scene, play_learned, see
@@ -60,7 +60,9 @@ class FusionSettings:
     games: GameSettings = field(default_factory=GameSettings)
     # Opinions put the right pair near the top, so fewer pairs are kept than by structure alone.
     passes: PassSettings = field(default_factory=lambda: PassSettings(kept=10))
-    network: ScorerSettings = field(default_factory=lambda: ScorerSettings(epochs=60, rate=5e-3))
+    # Opinions are learned from many examples: curves for every feature do as well as networks, and there is one answer.
+    opinion: ScorerSettings = field(default_factory=lambda: ScorerSettings(epochs=0, members=1, bends=3))
+    key: ScorerSettings = field(default_factory=lambda: ScorerSettings(epochs=60, rate=5e-3))
 
     def __post_init__(self) -> None:
         unknown = [name for name in self.channels if name not in CHANNELS]
@@ -144,9 +146,8 @@ class FusedAgent:
         games = []
         for part in range(parts):
             held = np.flatnonzero(part_of == part)
-            rest = np.flatnonzero(part_of != part)
-            known = Links.of(pool.source_ids[rest], pool.target_ids[rest])
-            certain = rest[rest < num_seeds]
+            certain = np.flatnonzero(part_of[:num_seeds] != part)
+            known = Links.of(pool.source_ids[certain], pool.target_ids[certain])
             some = _some(pool, held, num_seeds, self.settings.asked)
             asked = Links.of(pool.source_ids[some], pool.target_ids[some])
             hidden = draw(asked, HIDDEN) < self.settings.games.dangling
@@ -156,7 +157,7 @@ class FusedAgent:
             )
             ids = [random.permutation(np.flatnonzero(side).astype(np.int32)) for side in sides]
             scene = Scene(board, known, ids[0], ids[1], seed=self.seed)
-            channels = self.channels_for(Links.of(pool.source_ids[certain], pool.target_ids[certain]))
+            channels = self.channels_for(known)
             proposed = join_proposals(channels, *sides)
             games.append(_HeldOut(scene, asked, hidden, channels, proposed, describe_pairs(channels, proposed)))
             progress("agent: evidence", part + 1, parts)
@@ -174,14 +175,13 @@ class FusedAgent:
             silent_ones = [] if self.is_seeded else silence(examples, game.channels)
             parts.append(Examples.join([examples, *silent_ones]))
         if sum(len(part.keys) for part in parts):
-            self.opinion = self._make_scorer(parts)
+            self.opinion = self._make_scorer(parts, self.settings.opinion)
             self._note("opinion", supervise(self.opinion, parts))
 
-    def _make_scorer(self, parts: list[Examples]) -> PairScorer:
-        features = np.concatenate([part.features for part in parts])
-        size = {"parts": len(parts), "rows": len(features)}
-        scorer = PairScorer(features.shape[1], self.settings.network, self.seed, **size)
-        scorer.measure(features)
+    def _make_scorer(self, parts: list[Examples], settings: ScorerSettings) -> PairScorer:
+        features, true_features = features_of(parts)
+        scorer = PairScorer(features.shape[1], settings, self.seed, parts=len(parts), rows=len(features))
+        scorer.measure(features, true_features)
         return scorer
 
     def _open(self, game: _HeldOut, part: int) -> Game:
@@ -203,7 +203,7 @@ class FusedAgent:
             if not sum(len(part.keys) for part in parts):
                 return
             if self.key is None:
-                self.key = self._make_scorer(parts)
+                self.key = self._make_scorer(parts, self.settings.key)
             self._note(f"key {state}", supervise(self.key, parts))
             progress("agent: supervision", state + 1, states)
             if state + 1 < states:
@@ -287,9 +287,7 @@ class FusedAgent:
 
         return play_opinions(scene, settings.passes, kept, opinion, least, structure=structure)
 
-    def _finish(
-        self, scene: Scene, first: Decisions, said: _Said | None, unseen: int | None = None
-    ) -> list[Decisions]:
+    def _finish(self, scene: Scene, first: Decisions, said: _Said | None, unseen: int | None = None) -> list[Decisions]:
         """The learned passes after the first, with confidences."""
         if self.key is None or said is None:
             if first.worth is None or not len(first.source_ids):
@@ -301,9 +299,7 @@ class FusedAgent:
             decisions.append(self._play_learned(scene, decisions[-1], said, unseen))
         return decisions
 
-    def _opine(
-        self, channels: list[Channel], pairs: Pairs, features: Floats, unseen: int | None = None
-    ) -> Floats:
+    def _opine(self, channels: list[Channel], pairs: Pairs, features: Floats, unseen: int | None = None) -> Floats:
         """What the channels together make of pairs: as learned, or by how many find them the best both ways.
 
         `unseen` is a game: what was learned without it is asked.
@@ -326,9 +322,7 @@ class FusedAgent:
         columns = np.column_stack([seen.features, features, opinions, *standing])
         return Sight(np.ascontiguousarray(columns, np.float32), keys)
 
-    def _play_learned(
-        self, scene: Scene, before: Decisions, said: _Said, unseen: int | None = None
-    ) -> Decisions:
+    def _play_learned(self, scene: Scene, before: Decisions, said: _Said, unseen: int | None = None) -> Decisions:
         key = self.key
         assert key is not None
 

@@ -63,11 +63,12 @@ def _play_pass(
     parts = [proposed] if before is None else [proposed, before.pairs]
     # Vectors are made of links: of few, they are mostly noise, and best-first's key does better without.
     share = len(memory.source_ids) / max(1, min(scene.board.num_source, scene.board.num_target))
-    vectors = spread(memory, settings.spread, scene.seed) if structure and share >= LEAST_LINKED else None
+    vectors = spread(memory, settings.spread) if structure and share >= LEAST_LINKED else None
     num_cells = len(scene.source_ids) * len(scene.target_ids)
     if vectors is not None and before is not None and num_cells <= settings.most_searched:
         found = Embeddings(vectors[0][:, ::SEARCHED], vectors[1][:, ::SEARCHED], measure="inner")
-        parts.append(pairs_of(find_candidates(found, *unsure(scene, before, settings.sure), settings.candidates)))
+        ids = unsure(scene, before, settings.sure)
+        parts.append(pairs_of(find_candidates(found, *ids, settings.candidates, coarse=True)))
     pairs = Pairs.of(
         *(np.concatenate([getattr(part, side) for part in parts]) for side in ("source_ids", "target_ids"))
     )
