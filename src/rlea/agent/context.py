@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from rlea.agent.agent_files import load_agent_file, save_agent_file
 from rlea.agent.calibration import Calibration, log_odds
 from rlea.agent.games import Game, GameSettings, make_games, others
-from rlea.agent.learning import Examples, ReinforceSettings, features_of, reinforce, supervise
+from rlea.agent.learning import ENOUGH_LINKS, Examples, ReinforceSettings, features_of, reinforce, supervise
 from rlea.agent.memory import Board, Floats
 from rlea.agent.pair_scorer import PairScorer, ScorerSettings
 from rlea.agent.passes import Decisions, PassSettings, Scene, find_pairs, given_csls, play_fixed, play_learned, see
@@ -183,7 +183,8 @@ class ContextAgent:
                 self.key.measure(*features_of(parts))
             if not stages.load(name, self) and settings.supervised:
                 first = sum("epoch" in row for row in self.history)
-                rows = supervise(self.key, parts)
+                enough = sum(len(game.asked) for game in games) >= ENOUGH_LINKS
+                rows = supervise(self.key, parts, networks=enough)
                 self.history += [{"stage": name, **row, "epoch": first + row["epoch"]} for row in rows]
                 stages.save(name, self)
             progress("agent: supervision", state + 1, states)
@@ -251,7 +252,7 @@ class ContextAgent:
         board = Board.of(pair.source, pair.target)
         source_ids, target_ids = (shuffled(ids, k) for k, ids in enumerate(others(pair, seeds)))
         given = find_candidates(embeddings, source_ids, target_ids, self.settings.candidates)
-        scene = Scene(board, seeds, source_ids, target_ids, given, self.seed)
+        scene = Scene(board, seeds, source_ids, target_ids, given)
         best, tried = -1, 0
         likenesses, weights = self.settings.likenesses, self.settings.given_weights
         total = len(weights) + 2 * len(likenesses) - 1
@@ -315,7 +316,7 @@ class ContextAgent:
             nobody, nothing = np.zeros(0, np.int32), np.zeros(0, np.float32)
             return [Decisions(nobody, nobody, nothing, nothing, Pairs(nobody, nobody))]
         board = Board.of(what.source, what.target)
-        scene = Scene(board, what.seeds, given.source_ids, given.target_ids, given, what.seed)
+        scene = Scene(board, what.seeds, given.source_ids, given.target_ids, given)
         decisions = [play_fixed(scene, replace(self.settings.passes, likeness=self.chosen.likeness))]
         more = self.chosen.given_weight * given_csls(scene, decisions[0].pairs)
         num_learned = self.settings.passes.learned if self.chosen.learned else 0

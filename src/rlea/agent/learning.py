@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numba
 import numpy as np
@@ -16,6 +16,7 @@ from rlea.arithmetic import exp, exp_of, log_of
 
 MOST_STEPS = 30  # of Newton's method; ten are usual
 NEXT_TO_NOTHING = 1e-4  # chance of a pair
+ENOUGH_LINKS = 500  # held-out links from which on networks find more than noise
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,15 +68,16 @@ def features_of(parts: list[Examples]) -> tuple[Floats, Floats]:
     return np.concatenate([part.features for part in parts]), np.concatenate(true)
 
 
-def supervise(scorer: PairScorer, parts: list[Examples]) -> list[dict[str, float]]:
+def supervise(scorer: PairScorer, parts: list[Examples], *, networks: bool = True) -> list[dict[str, float]]:
     """Raise the chance of the true pair among all pairs of its source, and of its target, and no match.
 
     The loss of a group is log(1 + sum of exp(logit)) - logit of the true pair; without the second term where no match
     is right. Each member learns from all parts but one, and keeps the weights with the least loss on that one. With a
-    single part all learn from it to the last epoch. Returns the mean losses of an epoch: of the parts learned from, and
+    single part all learn from it to the last epoch. Without `networks` the linear part alone is fitted: of few examples
+    they learn noise (`ENOUGH_LINKS`). Returns the mean losses of an epoch: of the parts learned from, and
     of those left out.
     """
-    settings = scorer.settings
+    settings = scorer.settings if networks else replace(scorer.settings, epochs=0)
     batches = [_Batch(scorer, part) for part in parts]
     losses: list[list[tuple[float, float]]] = []
     for member, weights in enumerate(scorer.weights):

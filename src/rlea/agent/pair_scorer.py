@@ -139,7 +139,7 @@ class PairScorer:
             inputs = self.inputs(features[rows])
             for member in members:
                 part = apply_linear(inputs, keys[rows], self.linear[member])
-                if self.settings.epochs:
+                if self.weights[member, : 1 + self.settings.hidden].any():  # else its network corrects nothing
                     part = forward(inputs, part, self.weights[member], self.settings.hidden, np.empty_like(part))
                 total[rows] += part
         return np.asarray(total / len(members), np.float32)

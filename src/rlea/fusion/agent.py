@@ -140,7 +140,7 @@ class FusedAgent:
         parts, pool, num_seeds = self.settings.games.parts, beginning.links, len(beginning.seeds)
         if len(pool) < 2 * parts:
             return []
-        random = np.random.default_rng([self.seed, 3])
+        random = np.random.default_rng(3)  # of positions, which say nothing
         part_of = hold_out(pool, parts)
         board = Board.of(pair.source, pair.target)
         games = []
@@ -156,7 +156,7 @@ class FusedAgent:
                 _without(pair.target.num_entities, np.concatenate([known.target_ids, asked.target_ids[hidden]])),
             )
             ids = [random.permutation(np.flatnonzero(side).astype(np.int32)) for side in sides]
-            scene = Scene(board, known, ids[0], ids[1], seed=self.seed)
+            scene = Scene(board, known, ids[0], ids[1])
             channels = self.channels_for(known)
             proposed = join_proposals(channels, *sides)
             games.append(_HeldOut(scene, asked, hidden, channels, proposed, describe_pairs(channels, proposed)))
@@ -204,7 +204,7 @@ class FusedAgent:
                 return
             if self.key is None:
                 self.key = self._make_scorer(parts, self.settings.key)
-            self._note(f"key {state}", supervise(self.key, parts))
+            self._note(f"key {state}", supervise(self.key, parts, networks=self.is_seeded))
             progress("agent: supervision", state + 1, states)
             if state + 1 < states:
                 for part, (board, said) in enumerate(zip(boards, heard, strict=True)):
@@ -249,7 +249,7 @@ class FusedAgent:
         if self.beginning is None or self.evidence is None:
             raise InputError("the agent has not been trained", remedy="call fit first")
         pair, seeds = self.evidence.pair, self.beginning.seeds
-        scene = Scene(Board.of(pair.source, pair.target), seeds, source_ids, target_ids, seed=self.seed)
+        scene = Scene(Board.of(pair.source, pair.target), seeds, source_ids, target_ids)
         channels = self.channels_for(seeds)
         proposed = join_proposals(
             channels, _mark(pair.source.num_entities, source_ids), _mark(pair.target.num_entities, target_ids)
