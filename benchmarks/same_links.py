@@ -134,11 +134,9 @@ def over_seeds(data, folder):
             ("seeds 0 to 4", [["--seed", seed] for seed in range(5)]),
             ("1 % of the triples left out, 3 draws", [["--left-out", 0.01, "--graphs", draw] for draw in range(3)]),
         ):
-            cache = {"NUMBA_CACHE_DIR": str(folder / "native")}
+            cache, wanted = {"NUMBA_CACHE_DIR": str(folder / "native")}, ["--once", task, "--data", data]
             with ThreadPoolExecutor(2) as workers:
-                runs = list(
-                    workers.map(lambda o, task=task: run_apart(cache, "--once", task, "--data", data, *o), options)
-                )
+                runs = list(workers.map(run_apart, *zip(*([cache, *wanted, *more] for more in options), strict=True)))
             rows.append({"task": task, "kind": kind, **in_common(runs)})
             print(rows[-1], flush=True)
     return rows

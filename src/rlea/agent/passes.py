@@ -67,7 +67,7 @@ class Scene:
     source_ids: Ids
     target_ids: Ids
     given: Candidates | None = None  # by the given vectors; None where these may not be looked at
-    seed: int = 0
+    seed: int = 0  # of the hash that settles ties
 
     @cached_property
     def given_bases(self) -> tuple[Floats, Floats, float]:
