@@ -360,6 +360,35 @@ def joint_table() -> str:
     return "\n".join(lines)
 
 
+def same_links_table() -> str:
+    """One row a setting; the last row says how long `rlea align` takes now, against before."""
+    record = load("same_links.json")
+    tasks = list(dict.fromkeys(row["task"] for row in record["machines"]))
+    lines = ["| | " + " | ".join(tasks) + " |", "|---|" + "---|" * len(tasks)]
+    for setting in dict.fromkeys(row["setting"] for row in record["machines"]):
+        own = {row["task"]: row["md5"][:12] for row in record["machines"] if row["setting"] == setting}
+        lines.append(f"| {setting} | " + " | ".join(f"`{own[task]}`" for task in tasks) + " |")
+    time = record["time"]
+    best = {name: min(row["seconds"] for row in time["runs"] if row["program"] == name) for name in ("before", "after")}
+    return "\n".join(lines) + (
+        f"\n\nThe price: `rlea align` on D_W (fold 1) takes {best['after']:.0f} s, where the program before took"
+        f" {best['before']:.0f} s in the same run ({time['ratio']:.2f} times as long)."
+    )
+
+
+def steady_table() -> str:
+    lines = ["| | | F1 | links of .9 and more | in common | found |", "|---|---|---|---|---|---|"]
+    for row in load("same_links.json")["seeds"]:
+        f1 = share(min(row["f1"])), share(max(row["f1"]))
+        sure = f"{min(row['sure']):,}", f"{max(row['sure']):,}"
+        ranges = [one if one == other else f"{one} to {other}" for one, other in (f1, sure)]
+        lines.append(
+            f"| {row['task']} | {row['kind']} | {ranges[0]} | {ranges[1]} | {share(row['in_common_least'])}"
+            f" | {share(row['found_by_the_other_least'])} |"
+        )
+    return "\n".join(lines)
+
+
 def filled(text: str, tables: dict) -> str:
     for name, table in tables.items():
         pattern = rf"(<!-- {name}:begin -->\n).*?(<!-- {name}:end -->)"
@@ -376,6 +405,7 @@ def main() -> None:
             "results": results_table,
             "evidence": evidence_table,
         },
+        ROOT / "docs" / "measuring.md": {"same-links": same_links_table, "steady": steady_table},
         ROOT / "docs" / "best-first.md": {"best-first": best_first_table},
         ROOT / "docs" / "embeddings.md": {"embeddings": embeddings_table},
         ROOT / "docs" / "agent.md": {

@@ -42,7 +42,7 @@ app = typer.Typer(
 ALIGN, STUDY, FILES = "Align", "Compare and measure", "Files"
 BEFORE_FUSED = ("nearest", "hungarian", "best-first")  # what the demo compares all evidence with
 
-Seed = Annotated[int, typer.Option(help="Of every random number; the same seed gives the same bytes.")]
+Seed = Annotated[int, typer.Option(help="Random seed.")]
 Fold = Annotated[str | None, typer.Option(help="Fold of a benchmark folder; 1 if not given.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars, no notes.")]

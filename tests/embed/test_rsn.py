@@ -262,10 +262,6 @@ def test_a_run_that_was_killed_goes_on_the_same_way(pair: GraphPair, tmp_path: P
     assert resumed.info["loss"] == pytest.approx(expected.info["loss"], rel=1e-5)
 
 
-@pytest.mark.xfail(
-    strict=False,  # whether the two layouts round alike depends on the processor
-    reason="initial_parameters gives lstm matrices in column order, a checkpoint gives them back in row order",
-)
 @pytest.mark.parametrize("clip", CLIPS)
 def test_a_run_that_was_killed_goes_on_to_the_same_bytes(pair: GraphPair, tmp_path: Path, clip: float):
     expected, resumed = run_whole_and_killed(replace(pair, valid=Links.empty()), tmp_path, clip)

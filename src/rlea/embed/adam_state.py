@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 
 if TYPE_CHECKING:
@@ -17,11 +18,11 @@ def trained_tensors(fresh: Arrays, saved: Arrays, device: Device) -> dict[str, t
     """Parameters as tensors of their own that Adam can train: the saved values, or the fresh ones where none are.
 
     They are in the order of the fresh ones. A file has an order of its own, and a sum over all parameters, such as the
-    norm of a gradient, rounds by their order: a run that is taken up again would go another way.
+    norm of a gradient, rounds by their order: a run that is taken up again would go another way. For the same reason
+    matrices are laid out row by row, as a file gives them back.
     """
-    return {
-        name: torch.tensor(saved.get(name, value), device=device, requires_grad=True) for name, value in fresh.items()
-    }
+    values = {name: np.ascontiguousarray(saved.get(name, value)) for name, value in fresh.items()}
+    return {name: torch.tensor(value, device=device, requires_grad=True) for name, value in values.items()}
 
 
 def adam_arrays(optimiser: torch.optim.Adam, parameters: Mapping[str, torch.Tensor]) -> Arrays:
