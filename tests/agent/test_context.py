@@ -10,13 +10,13 @@ from rlea.agent.calibration import Calibration, log_odds
 from rlea.agent.context import (
     ContextAgent,
     ContextSettings,
+    KeySettings,
     calibrate_on,
     num_right,
     settings_of,
     shuffled,
 )
 from rlea.agent.games import GameSettings, make_games, others
-from rlea.agent.learned_key import KeySettings
 from rlea.agent.memory import Board
 from rlea.agent.passes import Decisions, PassSettings
 from rlea.agent.sight import COLUMNS, Pairs, Sight
@@ -77,7 +77,7 @@ def task(pair, vectors):
 
 
 def weights(agent):
-    return b"".join(tensor.numpy().tobytes() for tensor in agent.key.state_dict().values())
+    return b"".join(array.tobytes() for array in agent.key.state().values())
 
 
 def content(matching):

@@ -357,7 +357,7 @@ def test_a_pair_that_comes_later_has_the_base_that_it_would_have_had(vectors):
     from rlea.matchers.evidence_game import _base
 
     scene = random_scene(6, vectors=vectors)
-    rows = spread(memory_of(scene, None), SMALL.spread, scene.seed)
+    rows = spread(memory_of(scene, None), SMALL.spread)
     source, target = np.meshgrid(scene.source_ids, scene.target_ids, indexing="ij")
     pairs = Pairs.of(source.ravel(), target.ravel())
     likeness = inner_products(*rows, pairs.source_ids, pairs.target_ids)

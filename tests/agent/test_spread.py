@@ -39,7 +39,7 @@ def test_the_same_links_around_in_the_same_relations_give_the_same_vector(seed):
     seeds, matches = linked[:12], linked[12:]
     weights = rng.random(8).astype(np.float32)
     memory = Memory.of(board, Links.of(seeds, other[seeds]), matches, other[matches], weights)
-    source, target = spread(memory, SMALL, seed)
+    source, target = spread(memory, SMALL)
     assert np.abs(source).sum() > 10
     np.testing.assert_allclose(source, target[other], atol=1e-4)
 
@@ -97,7 +97,7 @@ def test_entities_without_edges_or_far_from_all_links_are_zero():
 def test_lengths(seed):
     """Every step of an entity has the length 1 / sqrt(steps), or nothing reached it: the inner product is a mean."""
     rng = np.random.default_rng(seed)
-    for vectors in spread(random_memory(rng, random_board(rng)), SMALL, seed):
+    for vectors in spread(random_memory(rng, random_board(rng)), SMALL):
         lengths = np.linalg.norm(vectors.reshape(-1, 3, 64), axis=2) * np.sqrt(3)
         assert np.all((np.abs(lengths - 1) < 1e-4) | (lengths == 0))
 
@@ -143,8 +143,8 @@ def test_permuting_ids_permutes_vectors(seed):
                 rows.append((names[order[entity]], f"q{relation}", names[order[old.neighbour_ids[i]]]))
     moved = Board(board.source, Board.of(make_graph(rows, names), make_graph(rows, names)).target)
     ids = np.arange(0, 30, 2)
-    first = spread(Memory.of(board, Links.of(ids, other[ids])), SMALL, 1)
-    second = spread(Memory.of(moved, Links.of(ids, order[elsewhere[ids]])), SMALL, 1)
+    first = spread(Memory.of(board, Links.of(ids, other[ids])), SMALL)
+    second = spread(Memory.of(moved, Links.of(ids, order[elsewhere[ids]])), SMALL)
     np.testing.assert_allclose(first[0], second[0], atol=1e-4)
     np.testing.assert_allclose(first[1], second[1][order], atol=1e-4)
 

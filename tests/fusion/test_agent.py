@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rlea.agent.learned_key import Examples
+from rlea.agent.learning import Examples
 from rlea.blind import hide
 from rlea.candidates import find_candidates
 from rlea.embed.names import embed_names
