@@ -274,7 +274,7 @@ def test_nobody_is_searched_for_entities_with_a_sure_match(monkeypatch):
     monkeypatch.setattr(
         passes,
         "find_candidates",
-        lambda vectors, *ids_and_k: pools.append(ids_and_k[:2]) or search(vectors, *ids_and_k),
+        lambda vectors, *ids_and_k, **more: pools.append(ids_and_k[:2]) or search(vectors, *ids_and_k, **more),
     )
     before = play_fixed(scene, replace(SMALL, fixed=1))
     lines = np.sort(before.confidences)
