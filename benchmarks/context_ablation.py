@@ -17,9 +17,10 @@ import time
 from dataclasses import asdict, replace
 from pathlib import Path
 
+from rlea.agent.learned_key import KeySettings
+
 from rlea.agent.context import ContextAgent, ContextSettings, num_right, shuffled
 from rlea.agent.games import Game, make_games, others
-from rlea.agent.learned_key import KeySettings
 from rlea.agent.memory import Board
 from rlea.agent.passes import PassSettings, Scene, given_csls, play_fixed
 from rlea.agent.sight import GROUPS

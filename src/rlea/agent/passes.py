@@ -235,8 +235,8 @@ def _fixed_pass(scene: Scene, settings: PassSettings, before: Decisions | None) 
     if is_searched:
         # Some of the columns estimate the inner product well enough to propose pairs, in less time.
         found = Embeddings(vectors[0][:, ::SEARCHED], vectors[1][:, ::SEARCHED], measure="inner")
-        ids = unsure(scene, before, settings.sure)
-        parts.append(_pairs_of(find_candidates(found, *ids, settings.candidates, coarse=True)))
+        open_ids = unsure(scene, before, settings.sure)
+        parts.append(_pairs_of(find_candidates(found, *open_ids, settings.candidates, coarse=True)))
     pairs = Pairs.of(
         np.concatenate([nothing, *(part[0] for part in parts)]), np.concatenate([nothing, *(part[1] for part in parts)])
     )

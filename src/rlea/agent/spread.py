@@ -25,7 +25,6 @@ from rlea.graph import Ids
 from rlea.matchers.pair_heap import lane_product
 from rlea.neighbourhood import Neighbourhood
 
-
 LABELS, ANGLES = 11, 12  # what numbers are drawn for
 
 
@@ -64,7 +63,7 @@ def make_labels(source_ids: Ids, target_ids: Ids, dim: int) -> Floats:
     another would all be new ones.
     """
     signs = draw_numbers(source_ids, target_ids, dim, LABELS) < 0.5
-    return np.where(signs, np.float32(1), np.float32(-1)) / np.float32(np.sqrt(dim))
+    return np.asarray(np.where(signs, np.float32(1), np.float32(-1)) / np.float32(np.sqrt(dim)), np.float32)
 
 
 def draw_numbers(first: Ids, second: Ids, count: int, what: int) -> NDArray[np.float64]:

@@ -67,8 +67,8 @@ def _play_pass(
     num_cells = len(scene.source_ids) * len(scene.target_ids)
     if vectors is not None and before is not None and num_cells <= settings.most_searched:
         found = Embeddings(vectors[0][:, ::SEARCHED], vectors[1][:, ::SEARCHED], measure="inner")
-        ids = unsure(scene, before, settings.sure)
-        parts.append(pairs_of(find_candidates(found, *ids, settings.candidates, coarse=True)))
+        open_ids = unsure(scene, before, settings.sure)
+        parts.append(pairs_of(find_candidates(found, *open_ids, settings.candidates, coarse=True)))
     pairs = Pairs.of(
         *(np.concatenate([getattr(part, side) for part in parts]) for side in ("source_ids", "target_ids"))
     )
