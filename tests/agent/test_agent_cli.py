@@ -9,7 +9,7 @@ from rlea.demo import demo_folder
 
 @pytest.fixture(scope="module")
 def vectors(tmp_path_factory):
-    """A small trained pair: a folder and its vectors."""
+    """A small trained pair, so noisy that not all links can be found: a folder and its vectors."""
     import rlea
     from rlea.embed.aligne import AlignESettings, train_aligne
     from rlea.synthetic import SyntheticSettings, generate
@@ -17,7 +17,7 @@ def vectors(tmp_path_factory):
     from rlea.writers.vectors import write_embeddings
 
     place = tmp_path_factory.mktemp("agent")
-    pair = generate(SyntheticSettings(num_entities=150))
+    pair = generate(SyntheticSettings(num_entities=150, triples_per_entity=3.0, drop=0.3, add=0.1))
     write_pair(place / "pair", pair)
     pair = rlea.read(place / "pair")
     trained = train_aligne(pair, AlignESettings(dim=16, max_epochs=30), device="cpu")

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlea.agent.calibration import MOST, Calibration, log_odds
+from rlea.agent.calibration import MOST, Calibration, fit_logistic, log_odds, solve
 from rlea.agent.sight import Pairs
 from rlea.matchers.confidence import threshold_for
 
@@ -130,6 +130,63 @@ def test_steep_slopes_do_not_overflow():
     steep = Calibration(bias=-10.0, source=4.0, target=4.0, worth=4.0)
     rows = np.array([[-12, -12, -12], [12, 12, 12]], np.float32)
     np.testing.assert_allclose(steep.confidences(rows), [0, 1], atol=1e-6)
+
+
+# ---- logistic regression --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [30, 500, 5000])
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_logistic_regression_is_that_of_scikit_learn(size, is_weighted):
+    from sklearn.linear_model import LogisticRegression
+
+    rng = np.random.default_rng(size)
+    rows = rng.normal(0, 3, (size, 3))
+    answers = (rng.random(size) < 1 / (1 + np.exp(-(rows @ [0.8, -0.3, 0.1] - 0.5)))).astype(np.float64)
+    weights = rng.random(size) + 0.1 if is_weighted else np.ones(size)
+    theirs = LogisticRegression(C=100, tol=1e-10, max_iter=10_000).fit(rows, answers, weights)
+    expected = [theirs.intercept_[0], *theirs.coef_[0]]
+    found = fit_logistic(rows, answers, weights)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+    order = rng.permutation(size)
+    np.testing.assert_allclose(fit_logistic(rows[order], answers[order], weights[order]), found, atol=1e-7)
+
+
+@pytest.mark.parametrize("gap", [1e-3, 1.0, 100.0])
+def test_what_can_be_told_without_an_error_has_steep_and_finite_slopes(gap):
+    from sklearn.linear_model import LogisticRegression
+
+    answers = np.arange(100) % 2.0
+    rows = np.column_stack([gap * (2 * answers - 1), np.ones(100), np.zeros(100)])
+    found = fit_logistic(rows, answers, np.ones(100))
+    assert np.isfinite(found).all()
+    assert found[1] > 0
+    assert abs(found[0]) < 1e-3  # both kinds are as frequent, and as far away
+    said = found[0] + rows @ found[1:]
+    assert ((said > 0) == (answers > 0)).all()
+    theirs = LogisticRegression(C=100, tol=1e-10, max_iter=10_000).fit(rows, answers)
+    assert found[1] == pytest.approx(theirs.coef_[0, 0], rel=1e-3)
+
+
+@pytest.mark.parametrize("answer", [0.0, 1.0])
+def test_one_kind_of_answer_alone_stays_finite(answer):
+    rows = np.random.default_rng(0).standard_normal((50, 2))
+    found = fit_logistic(rows, np.full(50, answer), np.ones(50))
+    assert np.isfinite(found).all()
+    assert ((found[0] + rows @ found[1:] > 0) == (answer > 0)).all()
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 30])
+def test_symmetric_systems_are_solved_from_their_lower_triangle(size):
+    rng = np.random.default_rng(size)
+    half = rng.standard_normal((size, size))
+    matrix, right = half @ half.T + 0.1 * np.eye(size), rng.standard_normal(size)
+    lower = np.tril(matrix) + np.triu(np.full((size, size), np.nan), 1)
+    np.testing.assert_allclose(solve(lower, right), np.linalg.solve(matrix, right), rtol=1e-6)
+    assert np.isfinite(solve(np.zeros((size, size)), right)).all()
+
+
+# ---- odds -----------------------------------------------------------------------------------------------------------
 
 
 def direct_odds(ids, worth):

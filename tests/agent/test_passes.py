@@ -274,7 +274,7 @@ def test_nobody_is_searched_for_entities_with_a_sure_match(monkeypatch):
     monkeypatch.setattr(
         passes,
         "find_candidates",
-        lambda vectors, *ids_and_k: pools.append(ids_and_k[:2]) or search(vectors, *ids_and_k),
+        lambda vectors, *ids_and_k, **more: pools.append(ids_and_k[:2]) or search(vectors, *ids_and_k, **more),
     )
     before = play_fixed(scene, replace(SMALL, fixed=1))
     lines = np.sort(before.confidences)
@@ -357,7 +357,7 @@ def test_a_pair_that_comes_later_has_the_base_that_it_would_have_had(vectors):
     from rlea.matchers.evidence_game import _base
 
     scene = random_scene(6, vectors=vectors)
-    rows = spread(memory_of(scene, None), SMALL.spread, scene.seed)
+    rows = spread(memory_of(scene, None), SMALL.spread)
     source, target = np.meshgrid(scene.source_ids, scene.target_ids, indexing="ij")
     pairs = Pairs.of(source.ravel(), target.ravel())
     likeness = inner_products(*rows, pairs.source_ids, pairs.target_ids)

@@ -136,7 +136,7 @@ def test_every_counted_column_equals_the_plain_form(seed):
 def test_likeness_and_standing_against_numpy(seed):
     rng = np.random.default_rng(seed)
     memory = random_memory(rng, random_board(rng))
-    vectors = spread(memory, SPREAD, seed)
+    vectors = spread(memory, SPREAD)
     pairs = every_pair(memory.board)
     kept = rng.random(len(pairs)) < 0.5
     pairs = Pairs(pairs.source_ids[kept], pairs.target_ids[kept])

@@ -8,9 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from rlea.agent import spread as spread_module
 from rlea.agent.memory import Board, Memory
-from rlea.agent.spread import SpreadSettings, group_relations, inner_products, spread
+from rlea.agent.spread import SpreadSettings, draw_numbers, group_relations, inner_products, make_labels, spread
 from rlea.graph import Links
 
 from .conftest import make_graph
@@ -39,7 +42,7 @@ def test_the_same_links_around_in_the_same_relations_give_the_same_vector(seed):
     seeds, matches = linked[:12], linked[12:]
     weights = rng.random(8).astype(np.float32)
     memory = Memory.of(board, Links.of(seeds, other[seeds]), matches, other[matches], weights)
-    source, target = spread(memory, SMALL, seed)
+    source, target = spread(memory, SMALL)
     assert np.abs(source).sum() > 10
     np.testing.assert_allclose(source, target[other], atol=1e-4)
 
@@ -97,18 +100,95 @@ def test_entities_without_edges_or_far_from_all_links_are_zero():
 def test_lengths(seed):
     """Every step of an entity has the length 1 / sqrt(steps), or nothing reached it: the inner product is a mean."""
     rng = np.random.default_rng(seed)
-    for vectors in spread(random_memory(rng, random_board(rng)), SMALL, seed):
+    for vectors in spread(random_memory(rng, random_board(rng)), SMALL):
         lengths = np.linalg.norm(vectors.reshape(-1, 3, 64), axis=2) * np.sqrt(3)
         assert np.all((np.abs(lengths - 1) < 1e-4) | (lengths == 0))
 
 
-def test_deterministic_per_seed():
+def test_the_same_every_time():
     rng = np.random.default_rng(0)
     memory = random_memory(rng, random_board(rng))
-    one, two, other = spread(memory, SMALL, 3), spread(memory, SMALL, 3), spread(memory, SMALL, 4)
+    one, two = spread(memory, SMALL), spread(memory, SMALL)
     assert one[0].tobytes() == two[0].tobytes()
     assert one[1].tobytes() == two[1].tobytes()
-    assert not np.allclose(one[0], other[0])
+
+
+# ---- labels ---------------------------------------------------------------------------------------------------------
+
+
+def test_labels_have_unit_length_and_little_in_common():
+    rng = np.random.default_rng(0)
+    ids = np.arange(400, dtype=np.int32), rng.permutation(400).astype(np.int32)
+    for dim in (16, 250, 256):
+        labels = make_labels(*ids, dim)
+        assert labels.dtype == np.float32
+        np.testing.assert_allclose(np.linalg.norm(labels, axis=1), 1, rtol=1e-5)
+        cosines = (labels @ labels.T)[np.triu_indices(400, 1)]
+        assert abs(cosines.mean()) < 0.01
+        assert cosines.std() == pytest.approx(1 / np.sqrt(dim), rel=0.1)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.sets(st.tuples(st.integers(0, 2**31 - 1), st.integers(0, 2**31 - 1)), min_size=1, max_size=8), st.randoms())
+def test_a_link_has_the_same_label_whatever_others_there_are(links, random):
+    alone = {link: make_labels(*np.array([link], np.int32).T, 64).tobytes() for link in links}
+    order = random.sample(sorted(links), len(links))
+    for ids_type in (np.int32, np.int64):
+        labels = make_labels(*np.array(order, ids_type).T, 64)
+        assert [row.tobytes() for row in labels] == [alone[link] for link in order]
+
+
+def test_links_with_an_end_in_common_or_turned_round_have_labels_of_their_own():
+    labels = make_labels(np.array([3, 3, 4, 9], np.int32), np.array([9, 8, 9, 3], np.int32), 256)
+    cosines = (labels @ labels.T)[np.triu_indices(4, 1)]
+    assert np.abs(cosines).max() < 0.3
+
+
+def test_drawn_numbers_are_uniform_and_new_for_every_use():
+    rng = np.random.default_rng(0)
+    ids = rng.integers(0, 10**6, 5000), rng.integers(0, 10**6, 5000)
+    one, other, more = (draw_numbers(*ids, count, what) for count, what in ((2, 1), (2, 2), (4, 1)))
+    for drawn in (one, other):
+        assert 0 <= drawn.min() < drawn.max() < 1
+        counts = np.histogram(drawn, 10, (0, 1))[0]
+        assert np.abs(counts - 1000).max() < 150
+        assert abs(np.corrcoef(drawn.T)[0, 1]) < 0.05
+    assert abs(np.corrcoef(one[:, 0], other[:, 0])[0, 1]) < 0.05
+    np.testing.assert_array_equal(more[:, :2], one)
+    assert draw_numbers(np.zeros(0, np.int32), np.zeros(0, np.int32), 3, 1).shape == (0, 3)
+
+
+def two_parts():
+    """Two components without an edge or a relation in common: a square of five links, and a chain of six."""
+    rows = [("a", "r", "b"), ("b", "q", "c"), ("c", "r", "d"), ("d", "q", "a"), ("d", "r", "e")]
+    chain = [(f"x{i}", "p" if i % 2 else "o", f"x{i + 1}") for i in range(5)]
+    graph = make_graph([*rows, *chain], [])
+    return Board.of(graph, graph), dict(graph.entity_index)
+
+
+@pytest.mark.parametrize("as_seed", [True, False])
+def test_a_link_more_far_away_changes_nothing_here(as_seed):
+    board, number = two_parts()
+    here, there = ([number[name] for name in number if name.startswith("x") == far] for far in (False, True))
+    seeds = [*here[:3], *there[:2]]
+    new = number["x4"]
+    before = Memory.of(board, Links.of(seeds, seeds), [here[3]], [here[3]], [0.7])
+    if as_seed:
+        after = Memory.of(board, Links.of([new, *seeds], [new, *seeds]), [here[3]], [here[3]], [0.7])
+    else:
+        after = Memory.of(board, Links.of(seeds, seeds), [new, here[3]], [new, here[3]], [0.5, 0.7])
+    for one, two in zip(spread(before, SMALL), spread(after, SMALL), strict=True):
+        assert one[here].any()
+        assert one[here].tobytes() == two[here].tobytes()
+        assert one[there].tobytes() != two[there].tobytes()  # there it does
+
+
+def test_the_order_of_links_does_not_count():
+    board, number = two_parts()
+    ids = [number[name] for name in ("a", "x1", "c", "x3", "b")]
+    one, two = (spread(Memory.of(board, Links.of(some, some)), SMALL) for some in (ids, ids[::-1]))
+    for first, second in zip(one, two, strict=True):
+        np.testing.assert_allclose(first, second, atol=1e-6)
 
 
 def test_the_first_process_and_the_next_have_the_same_bytes(tmp_path):
@@ -129,8 +209,11 @@ def test_the_first_process_and_the_next_have_the_same_bytes(tmp_path):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_permuting_ids_permutes_vectors(seed):
-    """The target's names, and with them its ids, are shuffled; links keep their order, so labels are the same."""
+def test_permuting_ids_permutes_vectors(seed, monkeypatch):
+    """The target's names, and with them its ids, are shuffled; labels are told by the source alone here."""
+    monkeypatch.setattr(
+        spread_module, "make_labels", lambda source, target, dim, own=make_labels: own(source, source, dim)
+    )
     board, other = twins(np.random.default_rng(seed))
     again, elsewhere = twins(np.random.default_rng(seed))
     order = np.random.default_rng(seed + 50).permutation(30)
@@ -143,8 +226,8 @@ def test_permuting_ids_permutes_vectors(seed):
                 rows.append((names[order[entity]], f"q{relation}", names[order[old.neighbour_ids[i]]]))
     moved = Board(board.source, Board.of(make_graph(rows, names), make_graph(rows, names)).target)
     ids = np.arange(0, 30, 2)
-    first = spread(Memory.of(board, Links.of(ids, other[ids])), SMALL, 1)
-    second = spread(Memory.of(moved, Links.of(ids, order[elsewhere[ids]])), SMALL, 1)
+    first = spread(Memory.of(board, Links.of(ids, other[ids])), SMALL)
+    second = spread(Memory.of(moved, Links.of(ids, order[elsewhere[ids]])), SMALL)
     np.testing.assert_allclose(first[0], second[0], atol=1e-4)
     np.testing.assert_allclose(first[1], second[1][order], atol=1e-4)
 
@@ -225,10 +308,13 @@ def test_group_relations_by_eye():
     crossed = np.zeros_like(straight)
     crossed[5, 4] = 0.7  # the same said the other way about
     like = np.block([[straight, crossed], [crossed, straight]])
-    source, target = group_relations(like, 0.1)
+    (source, target), founders = group_relations(like, 0.1)
     assert source.tolist() == [1, 1, 3, 1, 0, 2, -1, -1, -3, -1, 0, -2]
     assert target.tolist() == [1, 1, 3, 0, -2, -1, -1, -3, 0, 2]
-    assert [part.tolist() for part in group_relations(np.zeros((2, 0), np.float32), 0.1)] == [[0, 0], []]
+    assert founders.tolist() == [[0, 0], [5, 9], [2, 2]]  # who made the groups 1, 2 and 3
+    none, nobody = group_relations(np.zeros((2, 0), np.float32), 0.1)
+    assert [part.tolist() for part in none] == [[0, 0], []]
+    assert nobody.shape == (0, 2)
 
 
 def test_inner_products():

@@ -218,7 +218,7 @@ class Agent:
         agent = Agent(settings_of(about["settings"]), seed=about["seed"], device=device)
         dim = weights["trunk.encoder.layers.0.weight"].shape[1]
         agent.policy = Policy(dim, agent.settings.policy).to(agent.device)
-        agent.policy.load_state_dict(weights)
+        agent.policy.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()})
         agent.history = about["history"]
         agent.best_episode = about["best_episode"]
         agent.space = about["space"]

@@ -154,10 +154,12 @@ class PairScorer:
         """Put it as it was, with as many members as there were; features and hidden units must be those of this one."""
         for name, own in self.state().items():
             given = state.get(name)
-            if given is None or given.shape[-1] != own.shape[-1] or given.ndim != own.ndim:
+            first = 1 if name in ("linear", "weights") else 0  # the number of members is free
+            if given is None or given.ndim != own.ndim or given.shape[first:] != own.shape[first:]:
                 raise ValueError(f"{name} is missing or has another shape")
             setattr(self, name, np.array(given, own.dtype))
-        if len(self.linear) != len(self.weights) or len(self.weights) % self.parts:
+        count = len(self.weights)
+        if len(self.linear) != count or count % self.parts or not count:
             raise ValueError("the number of members is not that of the parts")
 
 
