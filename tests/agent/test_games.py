@@ -82,18 +82,18 @@ def pair():
     return generate(SyntheticSettings(120, seeds=0.5, valid=0.0))
 
 
-def test_the_seed_does_not_move_what_is_held_out(pair):
+def test_games_are_the_same_each_time_and_hide_some_targets(pair):
     board = Board.of(pair.source, pair.target)
     told = []
-    for seed in (0, 1, 2):
-        games = make_games(board, pair, pair.train, GameSettings(dangling=0.3), SHORT, seed)
+    for _ in range(2):
+        games = make_games(board, pair, pair.train, GameSettings(dangling=0.3), SHORT)
         rows = []
         for game in games:
             asked = zip(game.asked.source_ids.tolist(), game.asked.target_ids.tolist(), game.hidden, strict=True)
             rows.append(sorted(asked))
             assert 0 < game.hidden.sum() < len(game.hidden)
         told.append(rows)
-    assert told[0] == told[1] == told[2]
+    assert told[0] == told[1]
 
 
 def test_a_seed_more_changes_one_game_only_by_what_it_asks(pair):

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from rlea.agent.agent_files import load_agent_file, save_agent_file
 from rlea.agent.calibration import Calibration, log_odds
-from rlea.agent.games import Game, GameSettings, make_games, others
+from rlea.agent.games import CHOOSING, Game, GameSettings, draw, make_games, others
 from rlea.agent.learning import ENOUGH_LINKS, Examples, ReinforceSettings, features_of, reinforce, supervise
 from rlea.agent.memory import Board, Floats
 from rlea.agent.pair_scorer import PairScorer, ScorerSettings
@@ -127,7 +127,7 @@ class ContextAgent:
         valid = pair.valid if valid is None else valid
         self.check_seeds(seeds)
         board = Board.of(pair.source, pair.target)
-        games = make_games(board, pair, seeds, self.settings.games, self.settings.passes, self.seed, progress)
+        games = make_games(board, pair, seeds, self.settings.games, self.settings.passes, progress)
         stages = Stages(checkpoint, self._identity(pair, seeds))
         self.learn(games, progress=progress, stages=stages, on_episode=on_episode)
         self.calibrate(games, progress)
@@ -135,7 +135,7 @@ class ContextAgent:
             self.choose(pair, embeddings, seeds, valid, progress=progress)
         elif embeddings is not None and embeddings.is_sparse:
             # Names were not fitted to the seeds, so a fifth of these can stand for validation links.
-            order = np.random.default_rng([self.seed, 13]).permutation(len(seeds))
+            order = np.argsort(draw(seeds, CHOOSING), kind="stable")
             parts = np.split(order, [max(1, len(seeds) // 5)])
             asked, known = (Links.of(seeds.source_ids[part], seeds.target_ids[part]) for part in parts)
             self.choose(pair, embeddings, known, asked, progress=progress)

@@ -19,7 +19,8 @@ from rlea.agent.spread import draw_numbers
 from rlea.graph import GraphPair, Ids, Links
 from rlea.progress import Progress, silent
 
-PART, ASKED, HIDDEN = 1, 2, 3  # what numbers are drawn for: a link's part, its being asked, its target's being hidden
+# What numbers are drawn for: a link's part, its being asked, its target's being hidden, its choosing among weights.
+PART, ASKED, HIDDEN, CHOOSING = 1, 2, 3, 4
 KEPT_PAIRS = 20  # of an entity, best by best-first's key, that training looks at: the others are no rivals
 
 
@@ -43,11 +44,10 @@ def make_games(
     seeds: Links,
     settings: GameSettings,
     passes: PassSettings,
-    seed: int = 0,
     progress: Progress = silent,
 ) -> list[Game]:
     """One game a part of the seeds, played through its fixed passes."""
-    random = np.random.default_rng([seed, 3])
+    random = np.random.default_rng(3)  # of positions, which say nothing
     part_of = hold_out(seeds, settings.parts)
     games = []
     for part in range(settings.parts):
@@ -57,7 +57,7 @@ def make_games(
         hidden = draw(asked, HIDDEN) < settings.dangling
         source_ids, target_ids = others(pair, known)
         target_ids = np.setdiff1d(target_ids, asked.target_ids[hidden])
-        scene = Scene(board, known, random.permutation(source_ids), random.permutation(target_ids), seed=seed)
+        scene = Scene(board, known, random.permutation(source_ids), random.permutation(target_ids))
         games.append(Game(scene, asked, hidden, play_fixed(scene, passes)))
         progress("agent: games", part + 1, settings.parts)
     return games
@@ -118,14 +118,14 @@ class Game:
 def draw(links: Links, what: int) -> NDArray[np.float64]:
     """A random number below 1 for every link, (num_links,): one for each use.
 
-    It hangs on the link alone, not on the random seed or on the other links. So which links are held out stays the same
-    with another seed, and one link more or less moves no other: what is learned changes no more than it must.
+    It depends on the link alone, not on the random seed or on the other links. So which links are held out stays the
+    same with another seed, and one link more or less moves no other: what is learned changes no more than it must.
     """
     return draw_numbers(links.source_ids, links.target_ids, 1, what)[:, 0]
 
 
 def hold_out(links: Links, parts: int) -> NDArray[np.int64]:
-    """The part of every link, (num_links,), at random. Few links are dealt out evenly, so that no part is empty."""
+    """The part of every link, (num_links,), at random; where parts come out very unequal, links are dealt evenly."""
     drawn = draw(links, PART)
     part_of = (parts * drawn).astype(np.int64)
     if np.bincount(part_of, minlength=parts).min() * 2 * parts < len(links):

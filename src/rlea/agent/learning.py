@@ -206,7 +206,7 @@ def _train(
     best, kept, since = np.inf, weights.copy(), 0
     if not settings.epochs:
         loss = sum(batch.loss(weights) for batch in learned) / count
-        return [(loss, sum(batch.loss(weights) for batch in asked) / max(count_asked, 1))]
+        return [(loss, sum(batch.loss(weights) for batch in asked) / count_asked if asked else loss)]
     losses = []
     for _ in range(settings.epochs):
         if asked:
@@ -294,6 +294,9 @@ def reinforce(
     (return - baseline) * gradient of log pi(decision). The policy is that of all members together, so every member has
     the same derivatives.
     """
+    trials = [trial for trial in trials if len(trial.keys)]
+    if not trials:
+        return []
     optimisers = [Adam(weights, settings.rate) for weights in scorer.weights]
     history = []
     for episode in range(episodes):

@@ -1,18 +1,16 @@
-"""What a pair is worth, as a logit: a few small networks on top of a key that orders pairs well already.
+"""How likely a pair is right, as a logit: a linear model, and with enough to learn from, small networks on top.
 
     logit(s, t) = scale * (key(s, t) - offset) + slopes . features(s, t) + correction(features(s, t))
 
-Training starts from the order of the key. First scale, offset and slopes are fitted: a convex problem with one answer.
-Then `correction`, a network with two hidden layers that begins at zero, learns what that gets wrong. Of an entity's
-pairs, and of no match with the logit 0, the softmax says
-which one is right.
-
-A feature need not count by a straight line: with `bends` its slope may change at as many values, quartiles of the true
-pairs, and the problem stays convex.
+The key orders pairs well already, and training starts from it. First scale, offset and slopes are fitted: a convex
+problem with a unique solution. With `bends` the slope of a feature may change at as many values, quantiles of the true
+pairs; the problem stays convex. Then `correction`, a network with two hidden layers that begins at zero, learns what
+that gets wrong. Of an entity's pairs, and of no match with the logit 0, the softmax says which one is right.
 
 The logits of several members are averaged: one network alone changes its mind with the random seed. Each is trained
-without one part of the examples, which says when to stop, and which it can be asked about as about pairs that nobody
-has learned from (`logits(..., unseen=part)`).
+without one part of the examples. `logits(..., unseen=part)` asks the members that have not learned from that part; it
+only said when their networks stopped, and all parts together gave the scales of the features. A second call of training
+goes on from the first: what was learned is the centre of the prior, and networks keep their weights.
 
 The arithmetic is our own, in compiled loops with sums in a fixed order: a matrix library sums in the order that suits
 the processor, and training turns a last bit into another decision. Loops run over the hidden units, which lie side by
@@ -95,9 +93,9 @@ class PairScorer:
         width = self.width * (1 + self.settings.bends)
         layers = ((1 + hidden, hidden + hidden * hidden, hidden), (1 + 2 * hidden + hidden**2, hidden, width))
         for start, count, inputs in layers:
-            row[start : start + count] = (2 * random.random(count) - 1) / np.sqrt(inputs)
+            row[start : start + count] = (2 * random.random(count) - 1) / np.sqrt(max(inputs, 1))
         first = random.random(width * hidden)
-        row[self._first : self._first + len(first)] = (2 * first - 1) / np.sqrt(width)
+        row[self._first : self._first + len(first)] = (2 * first - 1) / np.sqrt(max(width, 1))
 
     def measure(self, features: Floats, true_features: Floats) -> None:
         """Take scales, and the values at which slopes change, from the features that training meets.

@@ -57,17 +57,27 @@ def spread(memory: Memory, settings: SpreadSettings | None = None) -> tuple[Floa
 
 
 def make_labels(source_ids: Ids, target_ids: Ids, dim: int) -> Floats:
-    """Random vectors of unit length, (num_links, dim), that hang on the link alone.
+    """Random vectors of unit length, (num_links, dim), that depend on the link alone.
 
     As in feature hashing. So one link more or less changes the vectors around it and no others; labels drawn one after
     another would all be new ones.
     """
-    signs = draw_numbers(source_ids, target_ids, dim, LABELS) < 0.5
-    return np.asarray(np.where(signs, 1, -1) / np.sqrt(dim), np.float32)
+    labels = np.empty((len(source_ids), dim), np.float32)
+    _draw_signs(source_ids.astype(np.int64), target_ids.astype(np.int64), np.float32(1 / np.sqrt(dim)), labels)
+    return labels
+
+
+@numba.njit(cache=True)
+def _draw_signs(first, second, size, labels):  # type: ignore[no-untyped-def]
+    for k in range(len(first)):
+        state = hash_pair(first[k], second[k], np.uint64(LABELS))
+        for place in range(labels.shape[1]):
+            state += np.uint64(0x9E3779B97F4A7C15)
+            labels[k, place] = size if mix(state) < np.uint64(1 << 63) else -size
 
 
 def draw_numbers(first: Ids, second: Ids, count: int, what: int) -> NDArray[np.float64]:
-    """Uniform random numbers below 1, (num_pairs, count), that hang on the two ids of a pair and on their use."""
+    """Uniform random numbers below 1, (num_pairs, count), that depend on the two ids of a pair and on their use."""
     return np.asarray(_draw(first.astype(np.int64), second.astype(np.int64), count, np.uint64(what)))
 
 

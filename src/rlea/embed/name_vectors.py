@@ -14,6 +14,7 @@ from __future__ import annotations
 import importlib
 from collections import defaultdict
 from dataclasses import dataclass, replace
+from math import fsum
 from pathlib import Path
 from typing import Any
 
@@ -106,7 +107,7 @@ def _judge(texts: dict[int, list[tuple[int, str]]], other: KnowledgeGraph, seeds
         for attribute, value in texts[entity]:
             found = set(plain(value).split())
             shares[attribute].append(len(words & found) / max(1, len(words | found)))
-    return {attribute: sum(values) / len(values) for attribute, values in shares.items() if len(values) >= LEAST_SEEDS}
+    return {attribute: fsum(values) / len(values) for attribute, values in shares.items() if len(values) >= LEAST_SEEDS}
 
 
 def _project(pair: GraphPair, dim: int, seed: int) -> NDArray[np.float32]:

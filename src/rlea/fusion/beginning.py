@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from rlea.agent.learning import ENOUGH_LINKS
 from rlea.agent.memory import Floats
 from rlea.agent.passes import numbers
 from rlea.agent.sight import Pairs, leads
@@ -15,7 +16,7 @@ from rlea.fusion.channel import Channel
 from rlea.graph import Links
 from rlea.progress import counted
 
-ENOUGH_SEEDS = 500  # from so many on the agent learns from seeds alone
+ENOUGH_SEEDS = ENOUGH_LINKS  # from so many on the agent learns from seeds alone
 WITNESSES = 2  # that must find a pair the best both ways for it to be learned from
 FEW = 50  # with fewer agreed pairs, those of a single witness are taken as well
 
