@@ -212,7 +212,7 @@ def main() -> None:
         elif part == "seeds":
             found = {"seeds": over_seeds(options.data, options.folder)}
         elif part == "time" and options.before is not None:
-            found = {"time": before_and_after(options.data, options.folder, options.before)}
+            found = {"cost": before_and_after(options.data, options.folder, options.before)}
         else:
             sys.exit(f"unknown part {part!r}, or --before is missing; parts are machines, seeds, time")
         if options.json:

@@ -368,11 +368,11 @@ def same_links_table() -> str:
     for setting in dict.fromkeys(row["setting"] for row in record["machines"]):
         own = {row["task"]: row["md5"][:12] for row in record["machines"] if row["setting"] == setting}
         lines.append(f"| {setting} | " + " | ".join(f"`{own[task]}`" for task in tasks) + " |")
-    time = record["time"]
-    best = {name: min(row["seconds"] for row in time["runs"] if row["program"] == name) for name in ("before", "after")}
+    cost = record["cost"]
+    best = {name: min(row["seconds"] for row in cost["runs"] if row["program"] == name) for name in ("before", "after")}
     return "\n".join(lines) + (
         f"\n\nThe price: `rlea align` on D_W (fold 1) takes {best['after']:.0f} s, where the program before took"
-        f" {best['before']:.0f} s in the same run ({time['ratio']:.2f} times as long)."
+        f" {best['before']:.0f} s in the same run ({cost['ratio']:.2f} times as long)."
     )
 
 
