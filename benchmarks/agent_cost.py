@@ -14,17 +14,17 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from rlea import memory
-from rlea.agent.agent import Agent
-from rlea.agent.presets import PRESETS
-from rlea.candidates import find_candidates
+from rlea import peak_memory as memory
+from rlea.evaluation.metrics import link_metrics
 from rlea.graph import choose_pool
+from rlea.io.readers import read_pair
+from rlea.io.synthetic import SyntheticSettings, generate, synthetic_embeddings
 from rlea.matching import Task
-from rlea.metrics import link_metrics
+from rlea.paper.agent import Agent
+from rlea.paper.presets import PRESETS
 from rlea.pipeline import embed_entities
-from rlea.readers import read_pair
 from rlea.record import as_json, describe_run
-from rlea.synthetic import SyntheticSettings, generate, synthetic_embeddings
+from rlea.search.candidates import find_candidates
 
 
 def measure(name, pair, vectors, candidates, episodes):

@@ -16,17 +16,17 @@ from pathlib import Path
 
 import numpy as np
 
-from rlea.agent.agent import Agent
-from rlea.agent.deck import make_deck
-from rlea.agent.presets import PRESETS
-from rlea.agent.reinforce import match_probabilities
-from rlea.candidates import find_candidates
+from rlea.evaluation.metrics import link_metrics
 from rlea.graph import choose_pool
+from rlea.io.readers import read_pair
 from rlea.matching import Task
-from rlea.metrics import link_metrics
+from rlea.paper.agent import Agent
+from rlea.paper.deck import make_deck
+from rlea.paper.presets import PRESETS
+from rlea.paper.reinforce import match_probabilities
 from rlea.pipeline import embed_entities
-from rlea.readers import read_pair
 from rlea.record import as_json, describe_run
+from rlea.search.candidates import find_candidates
 
 PAPER = PRESETS["paper"]
 

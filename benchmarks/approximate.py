@@ -51,10 +51,10 @@ def search(contender: str, options: argparse.Namespace) -> dict:
     """Seconds and what was found: the candidates of some sources and whether the best one is the planted partner."""
     import numpy as np
 
-    from rlea.approximate import search_approximately
-    from rlea.candidates import find_candidates
-    from rlea.embeddings import Embeddings
-    from rlea.memory import peak_mb
+    from rlea.peak_memory import peak_mb
+    from rlea.search.approximate import search_approximately
+    from rlea.search.candidates import find_candidates
+    from rlea.search.embeddings import Embeddings
 
     source, target, truth = vectors(options.kind, options.entities, options.dim)
     embeddings, everyone = Embeddings(source, target), np.arange(options.entities)

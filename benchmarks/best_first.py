@@ -16,14 +16,14 @@ from pathlib import Path
 
 import numpy as np
 
-from rlea.candidates import find_candidates
+from rlea.evaluation.metrics import link_metrics
 from rlea.graph import Links
+from rlea.io.readers import read_pair
 from rlea.matchers.best_first import BestFirstSettings, match
 from rlea.matching import Task
-from rlea.metrics import link_metrics
 from rlea.pipeline import embed_entities
-from rlea.readers import read_pair
 from rlea.record import as_json, describe_run
+from rlea.search.candidates import find_candidates
 
 DEFAULT = BestFirstSettings()
 CASES = {

@@ -18,15 +18,15 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from rlea.agent.context import ContextAgent, ContextSettings, KeySettings, num_right, shuffled
-from rlea.agent.games import Game, make_games, others
+from rlea.agent.features import GROUPS
+from rlea.agent.holdout import Game, make_games, others
 from rlea.agent.memory import Board
 from rlea.agent.passes import PassSettings, Scene, given_csls, play_fixed
-from rlea.agent.sight import GROUPS
-from rlea.candidates import find_candidates
+from rlea.io.readers import read_pair
+from rlea.io.writers.atomic import atomic
 from rlea.pipeline import embed_entities
-from rlea.readers import read_pair
 from rlea.record import as_json, describe_run
-from rlea.writers.atomic import atomic
+from rlea.search.candidates import find_candidates
 
 DEFAULT = ContextSettings()
 HELD_IN = "games that see vectors fitted to the held-out seeds"

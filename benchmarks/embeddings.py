@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import get_args, get_type_hints
 
 from rlea.commands import embed_to_file
-from rlea.embed import MODELS
+from rlea.models import MODELS
 from rlea.record import as_json
 
 COLUMNS = (
@@ -45,7 +45,7 @@ def row_of(record: dict) -> dict:
 def default_settings(model: str) -> dict:
     """What a model is trained with unless it is told otherwise, as a record has it."""
     known = MODELS[model]
-    function = getattr(import_module(f"rlea.embed.{known.module}"), known.function)
+    function = getattr(import_module(f"rlea.models.{known.module}"), known.function)
     settings, _ = get_args(get_type_hints(function)["settings"])  # settings: ...Settings | None
     return json.loads(as_json(asdict(settings())))
 

@@ -25,8 +25,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from rlea.io.synthetic import SyntheticSettings, write_synthetic
 from rlea.record import as_json, describe_run
-from rlea.synthetic import SyntheticSettings, write_synthetic
 
 NAMES = {"name_noise": 0.1, "respell": 0.2, "nameless": 0.05}
 LIMITS = {"seconds": 1800, "peak_memory_mb": 12_000}  # on two cores, at a million

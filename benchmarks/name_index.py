@@ -25,11 +25,11 @@ def search(contender: str, options: argparse.Namespace) -> dict:
     """Seconds and what was found: the scores of some sources, and how often the planted partner is a candidate."""
     import numpy as np
 
-    from rlea.candidates import find_candidates
-    from rlea.memory import peak_mb, reset_peak
-    from rlea.name_index import search_names
-    from rlea.name_pieces import embed_name_pieces
-    from rlea.synthetic import SyntheticSettings, generate
+    from rlea.io.synthetic import SyntheticSettings, generate
+    from rlea.peak_memory import peak_mb, reset_peak
+    from rlea.search.candidates import find_candidates
+    from rlea.search.name_index import search_names
+    from rlea.search.name_pieces import embed_name_pieces
 
     few = {"triples_per_entity": 1.0, "values_per_entity": 0.0, "name_noise": 0.1}
     toy = generate(SyntheticSettings(num_entities=60, **few))

@@ -14,11 +14,11 @@ import hashlib
 from dataclasses import replace
 from pathlib import Path
 
+from rlea.evaluation.metrics import link_metrics
+from rlea.evidence.paris import run_paris
 from rlea.graph import GraphPair, KnowledgeGraph, Links
+from rlea.io.readers import read_pair
 from rlea.matchers.paris import take_pairs
-from rlea.metrics import link_metrics
-from rlea.paris import run_paris
-from rlea.readers import read_pair
 from rlea.record import as_json, describe_run
 
 PAIRS = ("EN_FR", "D_W")

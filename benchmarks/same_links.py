@@ -57,8 +57,8 @@ def load(task, data):
 def align_once(task, data, seed=0, left_out=0.0, graphs=0):
     """One run; with `left_out`, without that share of the triples of either graph, drawn by `graphs`."""
     import rlea
+    from rlea.evaluation.metrics import expected_calibration_error, link_metrics
     from rlea.graph import GraphPair
-    from rlea.metrics import expected_calibration_error, link_metrics
 
     pair, settings, gold = load(task, data)
     fingerprint = pair.fingerprint

@@ -28,8 +28,8 @@ def vectors(entities: int, dim: int):
 def ours(entities: int, dim: int, k: int):
     import numpy as np
 
-    from rlea.candidates import find_candidates
-    from rlea.embeddings import Embeddings
+    from rlea.search.candidates import find_candidates
+    from rlea.search.embeddings import Embeddings
 
     source, target = vectors(entities, dim)
     embeddings = Embeddings(source, target, measure="inner")
@@ -79,7 +79,7 @@ def main() -> None:
     parser.add_argument("--contender", choices=list(CONTENDERS), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.contender:
-        from rlea.memory import peak_mb
+        from rlea.peak_memory import peak_mb
 
         seconds, ids = CONTENDERS[options.contender](options.entities, options.dim, options.k)
         checksum = [sorted(row) for row in ids[:50].tolist()]

@@ -19,12 +19,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rlea.memory import peak_mb
+from rlea.peak_memory import peak_mb
 from rlea.record import as_json, describe_run
 
 
 def write(folder: Path, format_: str, entities: int, triples: float) -> dict[str, Any]:
-    from rlea.synthetic import SyntheticSettings, write_synthetic
+    from rlea.io.synthetic import SyntheticSettings, write_synthetic
 
     write_synthetic(folder, SyntheticSettings(num_entities=entities, triples_per_entity=triples), format_)
     files = [path for path in folder.rglob("*") if path.is_file()]
@@ -32,7 +32,7 @@ def write(folder: Path, format_: str, entities: int, triples: float) -> dict[str
 
 
 def read(folder: Path, format_: str, entities: int, triples: float) -> dict[str, Any]:
-    from rlea.readers import read_pair
+    from rlea.io.readers import read_pair
 
     pair = read_pair(folder)
     return {

@@ -12,7 +12,7 @@ import json
 import sys
 from pathlib import Path
 
-from rlea.report.plots import dots_plot, lines_plot, stack_plots
+from rlea.views.report.plots import dots_plot, lines_plot, stack_plots
 
 HOME = Path(__file__).parent.parent
 

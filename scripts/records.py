@@ -33,9 +33,9 @@ from rlea.experiments.desk import FOLDS, PAIRS, Desk, Options, plain
 from rlea.experiments.grid import Cell, is_finished
 from rlea.experiments.reproduce import load
 from rlea.graph import GraphPair
+from rlea.io.synthetic import SyntheticSettings, generate
 from rlea.pipeline import read
 from rlea.progress import Progress, silent
-from rlea.synthetic import SyntheticSettings, generate
 
 ROOT = Path(__file__).parent.parent
 FRESH, STALE, UNKNOWN = STATES = ("FRESH", "STALE", "UNKNOWN")

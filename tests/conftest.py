@@ -39,10 +39,9 @@ DECISIONS = (
     "agent/test_pair_scorer.py",
     "agent/test_passes.py",
     "agent/test_spread.py",
-    "test_attribute_evidence.py",
+    "evidence/",
     "test_explain.py",
-    "test_explain_channels.py",
-    "test_paris.py",
+    "views/test_explain_channels.py",
     "test_same_everywhere.py",
 )
 HERE = Path(__file__).parent

@@ -6,8 +6,8 @@ import re
 import pytest
 
 from rlea.demo import demo_folder
+from rlea.io.readers import read_pair
 from rlea.pipeline import CHANNELS
-from rlea.readers import read_pair
 
 ALIGN_KEYS = {
     "pair", "fold", "embedding", "matcher", "pool", "hits@1", "precision", "recall", "f1", "matched", "seconds",
@@ -256,7 +256,7 @@ def test_help_of_every_command_has_an_example(run_cli):
 
 
 def test_progress_in_a_log_is_a_line_now_and_then(capsys, monkeypatch):
-    from rlea import screen
+    from rlea.views import terminal as screen
 
     monkeypatch.setattr(screen, "err", screen.Console(stderr=True))
     report = screen.progress_lines(every=0.0)
@@ -270,7 +270,7 @@ def test_progress_in_a_log_is_a_line_now_and_then(capsys, monkeypatch):
 def test_progress_bars_on_a_terminal(monkeypatch):
     import io
 
-    from rlea import screen
+    from rlea.views import terminal as screen
 
     printed = io.StringIO()
     monkeypatch.setattr(screen, "err", screen.Console(file=printed, force_terminal=True, width=100))

@@ -7,8 +7,8 @@ import pytest
 
 from rlea import commands
 from rlea.errors import InputError
-from rlea.synthetic import SyntheticSettings, write_synthetic
-from rlea.writers import vectors
+from rlea.io.synthetic import SyntheticSettings, write_synthetic
+from rlea.io.writers import vectors
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def fail(*call: object) -> None:
 
 
 def test_same_seed_same_file_even_after_an_interruption(folder, tmp_path, monkeypatch):
-    import rlea.embed.training as module
+    import rlea.models.training as module
 
     whole = embed(folder, tmp_path / "whole.safetensors")
     assert whole["training"]["resumed_at"] == []

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from rlea import compile_ahead
-from rlea.attributes.evidence import _weigh_pairs
+from rlea.agent import compile_ahead
+from rlea.evidence.attributes.evidence import _weigh_pairs
 
 
 class Process:
@@ -44,7 +44,7 @@ def begun(monkeypatch):
 def test_the_other_process_compiles_the_channels(begun, monkeypatch):
     told = []
     with compile_ahead.compiling_ahead() as process:
-        assert begun == [[sys.executable, "-m", "rlea.compile_ahead"]]
+        assert begun == [[sys.executable, "-m", "rlea.agent.compile_ahead"]]
         monkeypatch.setattr(compile_ahead, "compile_game", lambda: process.did.append("game"))
         compile_ahead.finish_compiling(process, lambda *given: told.append(given[:3]))
         assert process.did == ["game", "wait"]

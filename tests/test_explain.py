@@ -14,16 +14,17 @@ import pytest
 
 import rlea
 from rlea import cli, pipeline
+from rlea.agent.features import COLUMNS, look
 from rlea.agent.passes import Decisions, PassSettings, Scene, play_fixed, play_learned
-from rlea.agent.sight import COLUMNS, Pairs, look
 from rlea.agent.trace import Trace
 from rlea.errors import InputError
-from rlea.explain import Run, explain, find_entity
-from rlea.explain.entities import find_in_either
-from rlea.explain.folder import FLAGS
 from rlea.graph import KnowledgeGraph
+from rlea.io.synthetic import SyntheticSettings, write_synthetic
 from rlea.pipeline import DECISIONS as FILE
-from rlea.synthetic import SyntheticSettings, write_synthetic
+from rlea.search.pairs import Pairs
+from rlea.views.explain import Run, explain, find_entity
+from rlea.views.explain.entities import find_in_either
+from rlea.views.explain.folder import FLAGS
 
 PAGE = Path(__file__).parent.parent / "docs" / "explain.md"
 CITIES = [("Paris", "France", "Parigi", "Francia"), ("Rome", "Italy", "Roma", "Italia"),
@@ -351,7 +352,7 @@ def test_of_a_hub_as_many_edges_count_as_the_agent_looks_at():
 def test_relations_keep_their_names_where_only_the_most_frequent_count(monkeypatch):
     """Of r0, r1 and r2 with 10, 11 and 11 edges, and a cap of two, the last two are left."""
     monkeypatch.setattr("rlea.agent.memory.MAX_RELATIONS", 2)
-    monkeypatch.setattr("rlea.explain.run.MAX_RELATIONS", 2)
+    monkeypatch.setattr("rlea.views.explain.run.MAX_RELATIONS", 2)
     run = star_run(32)
     case = run.weigh(run.pair.source.entity_index["shub"], run.pair.target.entity_index["thub"])
     assert len(case.supports) > 10
@@ -486,7 +487,7 @@ def test_an_ambiguous_name_is_no_answer(europe, run_cli):
 
 
 def test_in_large_graphs_close_names_are_looked_for_under_the_same_letter(europe, monkeypatch):
-    monkeypatch.setattr("rlea.explain.entities.MOST_COMPARED", 2)
+    monkeypatch.setattr("rlea.views.explain.entities.MOST_COMPARED", 2)
     with pytest.raises(InputError, match="did you mean Paris"):
         explain(europe, "pariss")
 
@@ -535,8 +536,8 @@ def test_the_terminal_tells_the_same(own, run_cli):
 
 
 def test_long_tables_are_cut(run_cli, monkeypatch):
-    from rlea.explain_view import explanation_view
-    from rlea.screen import out
+    from rlea.views.explanation import explanation_view
+    from rlea.views.terminal import out
 
     with out.capture() as caught:
         out.print(explanation_view(star_run(40).explain("shub", "thub"), rows=3))
@@ -557,8 +558,8 @@ def test_runs_of_any_matcher(own, run_cli, matcher, monkeypatch):
 
 def test_a_benchmark_folder_with_a_fold_and_every_option(run_cli, tmp_path, monkeypatch):
     """Inputs are found again from elsewhere, whatever else was typed."""
-    from rlea.synthetic import SyntheticSettings, generate
-    from rlea.writers.graphs import write_pair
+    from rlea.io.synthetic import SyntheticSettings, generate
+    from rlea.io.writers.graphs import write_pair
 
     write_pair(tmp_path / "pair", generate(SyntheticSettings(num_entities=60, seed=1)), "openea")
     monkeypatch.chdir(tmp_path)
@@ -734,7 +735,7 @@ def test_the_page_shows_what_is_printed(run_cli, tmp_path, monkeypatch):
     """Sections, headings and kinds of line. Whom the agent links, and how surely, is not the page's business."""
     from rich.console import Console
 
-    from rlea.explain_view import explanation_view
+    from rlea.views.explanation import explanation_view
 
     page = PAGE.read_text(encoding="utf-8")
     commands = re.search(r"```sh\n(.*?)```", page, flags=re.S).group(1).splitlines()

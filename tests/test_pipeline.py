@@ -6,22 +6,22 @@ import numpy as np
 import pytest
 
 import rlea
-from rlea import crowds
 from rlea.commands import bench_summary
 from rlea.demo import demo_folder
-from rlea.embeddings import Embeddings
 from rlea.errors import InputError
+from rlea.evaluation.metrics import coverage
 from rlea.graph import Links
+from rlea.graph import hubs as crowds
+from rlea.io.readers import read_pair
 from rlea.matchers import MATCHERS
 from rlea.matching import toy_task
-from rlea.metrics import coverage
 from rlea.pipeline import (
     choose_pool,
     common_result,
     look_up_gold,
     make_task,
 )
-from rlea.readers import read_pair
+from rlea.search.embeddings import Embeddings
 from rlea.settings import choose_search, evidence_uses, settle, suggest
 
 
@@ -168,7 +168,7 @@ def test_matchers_see_no_crowds_of_large_graphs_and_the_record_says_so(pair, mon
 
 
 def test_write_then_read_gives_the_same_links(pair, tmp_path):
-    from rlea.readers.links import read_links
+    from rlea.io.readers.links import read_links
 
     result = rlea.align(pair, rlea.AlignSettings("names", "mutual"))
     written = rlea.write(tmp_path / "out", result)

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from rlea.experiments.desk import Options
+from rlea.io.synthetic import SyntheticSettings, generate
+from rlea.io.writers.graphs import write_pair
 from rlea.progress import silent
-from rlea.synthetic import SyntheticSettings, generate
-from rlea.writers.graphs import write_pair
 
 ROOT = Path(__file__).parent.parent
 

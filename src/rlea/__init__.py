@@ -12,23 +12,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rlea.agent.agent import Agent
     from rlea.agent.context import ContextAgent
-    from rlea.candidates import Candidates, find_candidates
-    from rlea.embeddings import Embeddings
     from rlea.errors import InputError
     from rlea.graph import GraphPair, KnowledgeGraph, Links
     from rlea.matchers import MATCHERS
     from rlea.matching import Matching, Task
+    from rlea.paper.agent import Agent
     from rlea.pipeline import Result, align, bench, embed_entities, read, write
+    from rlea.search.candidates import Candidates, find_candidates
+    from rlea.search.embeddings import Embeddings
     from rlea.settings import AlignSettings
 
 _HOME = {
-    "Agent": "agent.agent",
+    "Agent": "paper.agent",
     "AlignSettings": "settings",
-    "Candidates": "candidates",
+    "Candidates": "search.candidates",
     "ContextAgent": "agent.context",
-    "Embeddings": "embeddings",
+    "Embeddings": "search.embeddings",
     "GraphPair": "graph",
     "InputError": "errors",
     "KnowledgeGraph": "graph",
@@ -40,7 +40,7 @@ _HOME = {
     "align": "pipeline",
     "bench": "pipeline",
     "embed_entities": "pipeline",
-    "find_candidates": "candidates",
+    "find_candidates": "search.candidates",
     "read": "pipeline",
     "write": "pipeline",
 }

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from rlea.screen import (
+from rlea.views.terminal import (
     as_text,
     bench_table,
     channel_table,
@@ -88,7 +88,7 @@ def demo(
     Example:  rlea demo
     """
     from rlea import commands, pipeline
-    from rlea.compile_ahead import compiling_ahead, finish_compiling
+    from rlea.agent.compile_ahead import compiling_ahead, finish_compiling
     from rlea.demo import demo_folder
     from rlea.settings import AlignSettings, check_settings
 
@@ -195,8 +195,8 @@ def align(
       rlea align people.nt.gz staff.ttl --seeds known.tsv --output out
     """
     from rlea import pipeline
-    from rlea.blind import parse_hidden
-    from rlea.embed.checkpoint import remove_checkpoint
+    from rlea.masking import parse_hidden
+    from rlea.models.checkpoint import remove_checkpoint
     from rlea.settings import AlignSettings, check_settings
 
     with progress_bars(quiet or json_) as report:
@@ -260,8 +260,8 @@ def bench(
     Example:  rlea bench D_W_15K_V1 --embedding vectors.safetensors --matchers nearest,hungarian,best-first
     """
     from rlea import commands, pipeline
-    from rlea.blind import parse_hidden
     from rlea.errors import InputError
+    from rlea.masking import parse_hidden
     from rlea.matchers import MATCHERS
     from rlea.settings import AlignSettings, check_settings
 
@@ -306,7 +306,7 @@ def embed(
     Example:  rlea embed D_W_15K_V1 --model aligne --output d_w.safetensors
     """
     from rlea import commands
-    from rlea.blind import parse_hidden
+    from rlea.masking import parse_hidden
 
     with progress_bars(quiet or json_) as report:
         more = {"device": device, "epochs": epochs}
@@ -345,7 +345,7 @@ def train(
     Example:  rlea train D_Y_15K_V1 --embedding vectors.safetensors --output agent.safetensors
     """
     from rlea import commands
-    from rlea.blind import parse_hidden
+    from rlea.masking import parse_hidden
 
     with progress_bars(quiet or json_) as report:
         summary = commands.train_to_file(
@@ -409,7 +409,7 @@ def reproduce(
     from rlea.experiments.desk import Options
     from rlea.experiments.reproduce import reproduce as run
     from rlea.experiments.typed_lists import parse_folds, parse_names, parse_sizes
-    from rlea.grid_view import grid_view
+    from rlea.views.grid import grid_view
 
     options = Options(
         data=data,
@@ -490,7 +490,7 @@ def matchers(json_: Json = False) -> None:
 @app.command(rich_help_panel=STUDY)
 def embeddings(json_: Json = False) -> None:
     """List the embeddings that can be named; files of vectors from anywhere can be given in their place."""
-    from rlea.embed import MODELS
+    from rlea.models import MODELS
 
     if json_:
         print_json({name: {"uses": m.uses, "trained": m.trained, "summary": m.summary} for name, m in MODELS.items()})
@@ -589,8 +589,8 @@ def explain_run(
     """
     from dataclasses import asdict
 
-    from rlea.explain import explain
-    from rlea.explain_view import explanation_view
+    from rlea.views.explain import explain
+    from rlea.views.explanation import explanation_view
 
     answer = explain(run, source, target)
     if json_:

@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rlea import memory
-from rlea.blind import check_hidden, hide
-from rlea.embed import MODELS
+from rlea import peak_memory as memory
 from rlea.errors import InputError
 from rlea.graph import choose_pool
+from rlea.io.readers import read_graph, read_pair
+from rlea.masking import check_hidden, hide
+from rlea.models import MODELS
 from rlea.pipeline import Clock, Result, common_result, embed_entities
 from rlea.progress import Progress, silent
-from rlea.readers import read_graph, read_pair
 from rlea.settings import AlignSettings, check_settings, suggest
 
 if TYPE_CHECKING:
-    from rlea.agent.agent import Agent
     from rlea.agent.context import ContextAgent
     from rlea.graph import GraphPair
+    from rlea.paper.agent import Agent
 
 CURVES = ("aligned", "length", "reward", "accepted", "valid_aligned", "loss")
 
@@ -47,8 +47,8 @@ def bench_summary(results: Sequence[Result]) -> dict[str, Any]:
 
 def write_bench(path: Path, results: Sequence[Result]) -> None:
     """A comparison with the record of its run, as one JSON file."""
+    from rlea.io.writers.atomic import atomic
     from rlea.record import as_json, describe_run
-    from rlea.writers.atomic import atomic
 
     pair, info = results[0].pair, common_result(results).info
     record = describe_run(
@@ -74,10 +74,10 @@ def embed_to_file(
     An interrupted training goes on from its checkpoint. `seconds` are those of the whole training, without what was
     lost between the last checkpoint and an interruption.
     """
-    from rlea.embed.checkpoint import remove_checkpoint
+    from rlea.io.writers.atomic import atomic, check_writable
+    from rlea.io.writers.vectors import check_storable, write_embeddings
+    from rlea.models.checkpoint import remove_checkpoint
     from rlea.record import as_json, describe_run
-    from rlea.writers.atomic import atomic, check_writable
-    from rlea.writers.vectors import check_storable, write_embeddings
 
     if model not in MODELS:
         raise InputError(f"unknown model {model!r}", remedy=suggest(model, MODELS))
@@ -105,7 +105,7 @@ def embed_to_file(
         "output": str(output),
     }
     if len(pair.test):
-        from rlea.ranks import rank_metrics
+        from rlea.evaluation.ranks import rank_metrics
 
         _, _, target_ids = choose_pool(pair, "test")
         summary |= rank_metrics(vectors, pair.test, target_ids, pool="test").as_dict()
@@ -138,11 +138,11 @@ def train_to_file(
 
     `tensorboard` is a folder for TensorBoard; the curves go into a run of it that has the name of the output.
     """
-    from rlea.agent.agent import choose_device
-    from rlea.agent.agents import CONTEXT, PRESET_NAMES, describe_agent, make_agent
-    from rlea.embed.checkpoint import remove_checkpoint
+    from rlea.io.writers.atomic import atomic, check_writable
+    from rlea.models.checkpoint import remove_checkpoint
+    from rlea.paper.agent import choose_device
+    from rlea.paper.agents import CONTEXT, PRESET_NAMES, describe_agent, make_agent
     from rlea.record import as_json, describe_run
-    from rlea.writers.atomic import atomic, check_writable
 
     if preset not in PRESET_NAMES:
         raise InputError(f"unknown preset {preset!r}", remedy=suggest(preset, PRESET_NAMES))
@@ -263,14 +263,14 @@ def write_report(run: str | Path, output: str | Path | None = None, *, pair: Gra
     The graphs are read again from where the run read them, unless the same `pair` is given. A folder that `reproduce`
     wrote has a page, too: that of its experiments.
     """
+    from rlea.evaluation.gold_ranks import Standing
     from rlea.experiments.page import html as experiments_html
     from rlea.experiments.page import is_reproduction
-    from rlea.explain import Run
+    from rlea.io.readers.schema import read_schema
     from rlea.matching import Matching
     from rlea.pipeline import STANDING
-    from rlea.readers.schema import read_schema
-    from rlea.report.run import render_run
-    from rlea.standing import Standing
+    from rlea.views.explain import Run
+    from rlea.views.report.run import render_run
 
     folder = Path(run)
     if not (folder / "run.json").exists() and is_reproduction(folder):
@@ -296,7 +296,7 @@ def write_report(run: str | Path, output: str | Path | None = None, *, pair: Gra
 
 def _write_page(path: Path, render: Callable[[], str]) -> Path:
     """A page as a file, asked for only once it is known that it can be written."""
-    from rlea.writers.atomic import atomic, check_writable
+    from rlea.io.writers.atomic import atomic, check_writable
 
     check_writable(path)
     page = render()
@@ -307,8 +307,8 @@ def _write_page(path: Path, render: Callable[[], str]) -> Path:
 
 def evaluate_files(links: Path, gold: Path) -> dict[str, Any]:
     """Scores of a file of links against a file of gold links, by identifiers alone."""
-    from rlea.metrics import link_metrics
-    from rlea.readers.links import read_matching_and_gold
+    from rlea.evaluation.metrics import link_metrics
+    from rlea.io.readers.links import read_matching_and_gold
 
     matching, known = read_matching_and_gold(links, gold)
     return link_metrics(matching, known, pool="as in the files").as_dict()
@@ -316,10 +316,10 @@ def evaluate_files(links: Path, gold: Path) -> dict[str, Any]:
 
 def convert(source: Path, target: Path, *, to: str = "nt", fold: str | None = None) -> dict[str, Any]:
     """A pair, a graph or a file of links in another format; what IN is decides."""
-    from rlea.readers import is_pair
-    from rlea.readers.link_files import looks_like_links, read_link_rows
-    from rlea.writers import LinkRows, write_links_file
-    from rlea.writers.graphs import write_graph, write_pair
+    from rlea.io.readers import is_pair
+    from rlea.io.readers.link_files import looks_like_links, read_link_rows
+    from rlea.io.writers import LinkRows, write_links_file
+    from rlea.io.writers.graphs import write_graph, write_pair
 
     if is_pair(source):
         pair = read_pair(source, fold)
@@ -338,8 +338,8 @@ def convert(source: Path, target: Path, *, to: str = "nt", fold: str | None = No
 
 def synthesize(folder: Path, progress: Progress = silent, **settings: Any) -> dict[str, Any]:
     """Write a pair with a planted alignment, in pieces, so that size is bounded by the disk."""
-    from rlea.synthetic import SyntheticSettings, write_synthetic
-    from rlea.writers.atomic import check_writable
+    from rlea.io.synthetic import SyntheticSettings, write_synthetic
+    from rlea.io.writers.atomic import check_writable
 
     chosen = SyntheticSettings(**settings)
     if folder.is_dir() and any(folder.iterdir()):

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlea.candidates import Candidates
 from rlea.graph import Ids, KnowledgeGraph, Links
+from rlea.search.candidates import Candidates
 
 if TYPE_CHECKING:
-    from rlea.embeddings import Embeddings
+    from rlea.search.embeddings import Embeddings
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,8 +61,8 @@ def toy_task(like: Embeddings) -> Task:
     """A tiny task with vectors of the same kind as `like`, on which a matcher's compiled code can be loaded."""
     import polars as pl
 
-    from rlea.candidates import find_candidates
-    from rlea.embeddings import Embeddings
+    from rlea.search.candidates import find_candidates
+    from rlea.search.embeddings import Embeddings
 
     edges = pl.DataFrame({"head": ["a", "b", "c"], "relation": ["r", "r", "q"], "tail": ["b", "c", "d"]})
     graph = KnowledgeGraph.build(edges)

@@ -13,31 +13,31 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from rlea import memory
-from rlea.blind import check_hidden, check_vectors, hide, shown_uses
-from rlea.embed import MODELS
+from rlea import peak_memory as memory
 from rlea.errors import InputError
-from rlea.fusion import CHANNELS, EVIDENCE
+from rlea.evaluation.string_baseline import StringProbe, probe_strings
+from rlea.evidence import CHANNELS, EVIDENCE
 from rlea.graph import GraphPair, Ids, choose_pool
+from rlea.graph.schema import Schema
+from rlea.io.readers import read_graph, read_pair
+from rlea.masking import check_hidden, check_vectors, hide, shown_uses
 from rlea.matchers import MATCHERS
-from rlea.probe import StringProbe, probe_strings
+from rlea.models import MODELS
 from rlea.progress import Progress, counted, silent
-from rlea.readers import read_graph, read_pair
-from rlea.schema import Schema
 from rlea.settings import AlignSettings, check_seeds, check_settings, choose_search, evidence_uses, settle
 
 if TYPE_CHECKING:
-    from rlea.agent.agent import Agent
     from rlea.agent.context import ContextAgent
     from rlea.agent.trace import Trace
-    from rlea.approximate import Search
-    from rlea.candidates import Candidates
-    from rlea.embeddings import Embeddings
+    from rlea.evaluation.gold_ranks import Standing
+    from rlea.evaluation.metrics import LinkMetrics
+    from rlea.evaluation.ranks import RankMetrics
     from rlea.matching import Matching, Task
-    from rlea.metrics import LinkMetrics
-    from rlea.name_index import NameSearch
-    from rlea.ranks import RankMetrics
-    from rlea.standing import Standing
+    from rlea.paper.agent import Agent
+    from rlea.search.approximate import Search
+    from rlea.search.candidates import Candidates
+    from rlea.search.embeddings import Embeddings
+    from rlea.search.name_index import NameSearch
 
 
 AGENT_CHECKPOINT = "agent.checkpoint"  # beside the checkpoint of the vectors
@@ -108,7 +108,7 @@ class Result:
         beginning = self.info.get("beginning")
         if not beginning or not self.cut:
             return ()
-        from rlea.fusion.agent import FEW_SEEDS
+        from rlea.agent.fused import FEW_SEEDS
 
         option, _, _ = self.cut.partition(" ")
         caution = f"confidences were learned from pairs that nobody has confirmed, so {option} may miss its aim"
@@ -167,7 +167,7 @@ def align(
 
 def align_by_evidence(pair: GraphPair, settings: AlignSettings, clock: Clock, progress: Progress) -> Result:
     """Align a pair with a matcher that looks at the graphs themselves: decide, evaluate."""
-    from rlea.fusion.matcher import find_by_all, find_by_paris
+    from rlea.agent.fused_matcher import find_by_all, find_by_paris
 
     if not pair.source.num_entities or not pair.target.num_entities:
         raise InputError("a graph has no entities", remedy="give two graphs with something in them")
@@ -272,7 +272,7 @@ def read(
         return read_pair(source, fold)
     if fold is not None:
         raise InputError("--fold is for benchmark folders", remedy="leave it out for two graphs of your own")
-    from rlea.readers.links import no_links, read_placed_links, separate_splits
+    from rlea.io.readers.links import no_links, read_placed_links, separate_splits
 
     first, second = read_graph(source), read_graph(target)
     placed = [
@@ -306,7 +306,7 @@ def embed_entities(
     if device not in ("auto", "cpu", "cuda"):
         raise InputError(f"unknown device {device!r}", remedy="use auto, cpu or cuda")
     if name not in MODELS:
-        from rlea.readers.vectors import read_embeddings
+        from rlea.io.readers.vectors import read_embeddings
 
         given = read_embeddings(Path(name), pair.source, pair.target)
         return replace(given, info=check_vectors(hidden, given.info, name)) if hidden else given
@@ -316,11 +316,11 @@ def embed_entities(
     model = MODELS[name]
     if model.trained and not len(pair.train):
         raise InputError(f"{name} is trained on seed links and there are none", remedy="give --seeds or use names")
-    function = getattr(import_module(f"rlea.embed.{model.module}"), model.function)
+    function = getattr(import_module(f"rlea.models.{model.module}"), model.function)
     if not model.trained:
         vectors = cast("Embeddings", function(pair, seed=seed, progress=progress))
         return replace(vectors, info={**vectors.info, **seen})
-    from rlea.embed.history import History
+    from rlea.models.history import History
 
     heard = History(progress)
     more = {"device": device, "checkpoint": checkpoint, "epochs": epochs}
@@ -332,7 +332,7 @@ def embed_jointly(
     pair: GraphPair, settings: AlignSettings, progress: Progress, checkpoint: Path | None = None, **more: Any
 ) -> tuple[Embeddings, ContextAgent, list[dict[str, Any]]]:
     """Vectors and agent trained in turn; one checkpoint a round of vectors, one of the agent."""
-    from rlea.joint import train_jointly
+    from rlea.agent.joint import train_jointly
 
     def embed(grown: GraphPair, number: int) -> Embeddings:
         kept = None if checkpoint is None else joint_checkpoint(checkpoint, number)
@@ -354,7 +354,7 @@ def embed_for_search(
 ) -> Embeddings:
     """Vectors as the search needs them: the index of names makes its own, with a third of the work."""
     if kind == "approximate" and settings.embedding == "names":
-        from rlea.name_pieces import embed_name_pieces
+        from rlea.search.name_pieces import embed_name_pieces
 
         return embed_name_pieces(pair, progress)
     return embed_entities(pair, settings.embedding, seed=settings.seed, progress=progress, **more)
@@ -367,12 +367,12 @@ def find(
     k, seed = settings.candidates, settings.seed
     asked = {"asked": settings.search}
     if choose_search(settings, len(source_ids), len(target_ids)) == "exact":
-        from rlea.candidates import find_candidates
+        from rlea.search.candidates import find_candidates
 
         return find_candidates(vectors, source_ids, target_ids, k, progress), {**asked, "kind": "exact"}
-    from rlea.approximate import search_approximately
-    from rlea.name_index import search_names
-    from rlea.name_pieces import NamePieces
+    from rlea.search.approximate import search_approximately
+    from rlea.search.name_index import search_names
+    from rlea.search.name_pieces import NamePieces
 
     found: Search | NameSearch
     if isinstance(vectors, NamePieces):
@@ -387,7 +387,7 @@ def make_task(pair: GraphPair, candidates: Candidates, seed: int) -> Task:
 
     Of very large graphs it sees no crowds, which would cost it nearly all its time.
     """
-    from rlea.crowds import LARGE, leave_out_crowds
+    from rlea.graph.hubs import LARGE, leave_out_crowds
     from rlea.matching import Task
 
     source, target = pair.source, pair.target
@@ -419,9 +419,9 @@ def decide(
     context: ContextAgent | None = None
     trace: Trace | None = None
     if MATCHERS[settings.matcher].trained:
-        from rlea.agent.agents import describe_agent, load_agent, make_agent
         from rlea.agent.context import ContextAgent
         from rlea.agent.trace import Trace
+        from rlea.paper.agents import describe_agent, load_agent, make_agent
 
         with clock("train"):
             if settings.agent:
@@ -465,8 +465,8 @@ def evaluate(
     ranks: RankMetrics | None = None,
 ) -> tuple[LinkMetrics | None, RankMetrics | None, float | None]:
     """Score the links. No stage before this one knows which source belongs to which target of the test links."""
-    from rlea import metrics
-    from rlea.ranks import rank_metrics
+    from rlea.evaluation import metrics
+    from rlea.evaluation.ranks import rank_metrics
 
     if not len(pair.test):
         return None, None, None
@@ -480,7 +480,7 @@ def evaluate(
 
 def look_up_gold(pair: GraphPair, candidates: Candidates, info: dict[str, Any]) -> Standing | None:
     """Where the gold links stood among the candidates that the matcher saw; an agent sees the best of them only."""
-    from rlea.standing import Standing
+    from rlea.evaluation.gold_ranks import Standing
 
     if not len(pair.test):
         return None
@@ -490,10 +490,10 @@ def look_up_gold(pair: GraphPair, candidates: Candidates, info: dict[str, Any]) 
 
 def write(folder: str | Path, result: Result) -> list[Path]:
     """Links in all formats, the record of the run and the report: all of them or none. Seeds are not repeated."""
+    from rlea.io.writers import LinkRows, MappingSet, justification_of, write_links
+    from rlea.io.writers.schema import SCHEMA_FILES, schema_files
     from rlea.record import as_json, describe_run
-    from rlea.report.run import render_run
-    from rlea.writers import LinkRows, MappingSet, justification_of, write_links
-    from rlea.writers.schema import SCHEMA_FILES, schema_files
+    from rlea.views.report.run import render_run
 
     pair, settings = result.pair, result.settings
     rows = LinkRows.of(result.matching, pair.source, pair.target)
@@ -546,11 +546,11 @@ def warm_up(matchers: Sequence[str], vectors: Embeddings, progress: Progress, se
     task = toy_task(vectors)
     toy = task.candidates
     if search == "approximate" and vectors.is_sparse:
-        from rlea.name_index import search_names
+        from rlea.search.name_index import search_names
 
         search_names((task.source, task.target), toy.source_ids, toy.target_ids, 2, budget=1)
     elif search == "approximate":
-        from rlea.approximate import search_approximately
+        from rlea.search.approximate import search_approximately
 
         search_approximately(toy.embeddings, toy.source_ids, toy.target_ids, 2, probes=1)
     for number, name in enumerate(matchers, 1):

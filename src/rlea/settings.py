@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlea.blind import check_hidden, parse_hidden
-from rlea.embed import MODELS
 from rlea.errors import InputError
-from rlea.fusion import CHANNELS, NAMES
+from rlea.evidence import CHANNELS, NAMES
+from rlea.masking import check_hidden, parse_hidden
 from rlea.matchers import MATCHERS
+from rlea.models import MODELS
 
 if TYPE_CHECKING:
     from rlea.graph import GraphPair
@@ -86,7 +86,7 @@ def check_settings(
 ) -> None:
     """Refuse what cannot work before any work is done; `output` is a file that will be written in the end."""
     if output is not None:
-        from rlea.writers import check_writable
+        from rlea.io.writers import check_writable
 
         check_writable(output)
     if device not in ("auto", "cpu", "cuda"):
@@ -103,7 +103,7 @@ def check_settings(
     if device == "cuda" and names and not any(MATCHERS[name].takes_vectors for name in names):
         raise InputError(f"{names[0]} works on the CPU", remedy="leave --device out")
     if device != "auto" and has_agent:
-        from rlea.agent.agent import choose_device
+        from rlea.paper.agent import choose_device
 
         choose_device(device)
     if settings.embedding not in MODELS and not Path(settings.embedding).exists():
@@ -156,7 +156,7 @@ def check_evidence(settings: AlignSettings, names: Sequence[str], *, is_bench: b
 
 def check_encoder(settings: AlignSettings) -> None:
     """Refuse a sentence encoder that is not there, or that nobody would listen to."""
-    from rlea.embed.name_vectors import encoder_package
+    from rlea.models.name_vectors import encoder_package
 
     if NAMES in settings.hide or (settings.channels and NAMES not in settings.channels):
         reason = "--hide hides" if NAMES in settings.hide else "--channels leaves out"
@@ -181,8 +181,8 @@ def check_agent(settings: AlignSettings, is_used: bool) -> None:
             given = "--agent" if settings.agent else "--preset"
             raise InputError(f"{given} is for the agent, which is not asked for", remedy="add --matcher rlea")
         return
-    from rlea.agent.agents import PRESET_NAMES, load_agent
     from rlea.agent.context import ContextAgent
+    from rlea.paper.agents import PRESET_NAMES, load_agent
 
     if settings.preset not in PRESET_NAMES:
         raise InputError(f"unknown preset {settings.preset!r}", remedy=suggest(settings.preset, PRESET_NAMES))

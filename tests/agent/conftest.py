@@ -4,10 +4,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from rlea.candidates import find_candidates
-from rlea.embeddings import Embeddings
 from rlea.graph import GraphPair, KnowledgeGraph, Links
 from rlea.matching import Task
+from rlea.search.candidates import find_candidates
+from rlea.search.embeddings import Embeddings
 
 
 def make_graph(edges, entities):

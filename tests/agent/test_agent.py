@@ -12,17 +12,17 @@ import numpy as np
 import pytest
 
 import rlea
-from rlea.agent.agent import Agent, dense
-from rlea.agent.deck import make_deck
-from rlea.agent.policy import PolicySettings
-from rlea.agent.presets import PRESETS, AgentSettings
-from rlea.agent.reinforce import TrainSettings, match_probabilities
-from rlea.candidates import find_candidates
-from rlea.embeddings import Embeddings
 from rlea.errors import InputError
 from rlea.graph import Links
 from rlea.matchers.greedy import match as greedy
 from rlea.matching import Task
+from rlea.paper.agent import Agent, dense
+from rlea.paper.deck import make_deck
+from rlea.paper.policy import PolicySettings
+from rlea.paper.presets import PRESETS, AgentSettings
+from rlea.paper.reinforce import TrainSettings, match_probabilities
+from rlea.search.candidates import find_candidates
+from rlea.search.embeddings import Embeddings
 
 SHORT = AgentSettings(candidates=3, policy=PolicySettings(hidden=8), train=TrainSettings(episodes=6, valid_every=2))
 

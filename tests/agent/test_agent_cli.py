@@ -11,10 +11,10 @@ from rlea.demo import demo_folder
 def vectors(tmp_path_factory):
     """A small trained pair, so noisy that not all links can be found: a folder and its vectors."""
     import rlea
-    from rlea.embed.aligne import AlignESettings, train_aligne
-    from rlea.synthetic import SyntheticSettings, generate
-    from rlea.writers.graphs import write_pair
-    from rlea.writers.vectors import write_embeddings
+    from rlea.io.synthetic import SyntheticSettings, generate
+    from rlea.io.writers.graphs import write_pair
+    from rlea.io.writers.vectors import write_embeddings
+    from rlea.models.aligne import AlignESettings, train_aligne
 
     place = tmp_path_factory.mktemp("agent")
     pair = generate(SyntheticSettings(num_entities=150, triples_per_entity=3.0, drop=0.3, add=0.1))
@@ -134,8 +134,8 @@ def test_abstain_leaves_out_what_is_more_likely_to_cost(run_cli, vectors, tmp_pa
 def test_joint_rounds_train_the_vectors_anew(run_cli, vectors, tmp_path):
     """Links that the agent is sure of become seeds: the second round of the model has more of them."""
     import rlea
-    from rlea.embed.aligne import AlignESettings, train_aligne
-    from rlea.joint import train_jointly
+    from rlea.agent.joint import train_jointly
+    from rlea.models.aligne import AlignESettings, train_aligne
 
     pair = rlea.read(vectors / "pair")
     seeds = []
@@ -159,7 +159,7 @@ def test_joint_rounds_train_the_vectors_anew(run_cli, vectors, tmp_path):
 
 
 def test_joint_on_the_command_line(run_cli, vectors, tmp_path, monkeypatch):
-    from rlea.embed import aligne
+    from rlea.models import aligne
 
     monkeypatch.setattr(aligne.AlignESettings, "__init__", short_init(aligne.AlignESettings))
     arguments = ["align", vectors / "pair", "--embedding", "aligne", "--matcher", "rlea", "--joint", 1]
@@ -174,7 +174,7 @@ def test_joint_on_the_command_line(run_cli, vectors, tmp_path, monkeypatch):
 
 def test_too_few_seeds_are_refused_before_the_vectors_are_trained(run_cli, vectors, tmp_path, monkeypatch):
     import rlea
-    from rlea.embed import aligne
+    from rlea.models import aligne
 
     monkeypatch.setattr(aligne, "train_aligne", None)
     pair = rlea.read(vectors / "pair")
@@ -297,7 +297,7 @@ def curves_of(history):
 
 def test_tensorboard_gets_the_curves(run_cli, vectors, tmp_path):
     pytest.importorskip("tensorboard", reason="tensorboard is missing: pip install 'rlea[tensorboard]'")
-    from rlea.agent.agent import Agent
+    from rlea.paper.agent import Agent
 
     arguments = ["train", vectors / "pair", "--embedding", vectors / "v.safetensors", "--tensorboard", tmp_path / "tb"]
     arguments += ["--preset", "paper"]
@@ -314,8 +314,8 @@ def test_tensorboard_gets_the_curves(run_cli, vectors, tmp_path):
 def test_tensorboard_shows_a_resumed_run_once_and_whole(vectors, tmp_path, unflushed):
     """Stopped between two checkpoints, right after one, and after the last episode, when only saving was left."""
     pytest.importorskip("tensorboard", reason="tensorboard is missing: pip install 'rlea[tensorboard]'")
-    from rlea.agent.agent import Agent
     from rlea.commands import train_to_file
+    from rlea.paper.agent import Agent
 
     class StopError(Exception):
         pass

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlea.agent.calibration import MOST, Calibration, fit_logistic, log_odds, solve
-from rlea.agent.sight import Pairs
 from rlea.matchers.confidence import threshold_for
+from rlea.search.pairs import Pairs
 
 
 def calibration_error(chances, right, num_bins=10):

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from rlea.agent.agent_files import load_agent_file, save_agent_file
 from rlea.agent.calibration import Calibration, log_odds
 from rlea.agent.context import (
     ContextAgent,
@@ -17,19 +16,21 @@ from rlea.agent.context import (
     settings_of,
     shuffled,
 )
-from rlea.agent.games import GameSettings, make_games, others
+from rlea.agent.features import COLUMNS, Sight
+from rlea.agent.holdout import GameSettings, make_games, others
 from rlea.agent.memory import Board
 from rlea.agent.passes import Decisions, PassSettings
-from rlea.agent.sight import COLUMNS, Pairs, Sight
-from rlea.agent.spread import SpreadSettings
-from rlea.candidates import find_candidates
-from rlea.embeddings import Embeddings
+from rlea.agent.propagation import SpreadSettings
 from rlea.errors import InputError
+from rlea.evaluation.metrics import expected_calibration_error
 from rlea.graph import GraphPair, Links, choose_pool
+from rlea.io.agent_files import load_agent_file, save_agent_file
+from rlea.io.synthetic import SyntheticSettings, generate, synthetic_embeddings
 from rlea.matchers.nearest import match as nearest
 from rlea.matching import Task
-from rlea.metrics import expected_calibration_error
-from rlea.synthetic import SyntheticSettings, generate, synthetic_embeddings
+from rlea.search.candidates import find_candidates
+from rlea.search.embeddings import Embeddings
+from rlea.search.pairs import Pairs
 
 SHORT = ContextSettings(
     candidates=20,
@@ -504,8 +505,8 @@ def test_best_firsts_key_is_kept_where_it_does_better():
     """The demo pair: few seeds, and names that tell nearly all. The agent does no worse than what it starts from."""
     import rlea
     from rlea.demo import demo_folder
+    from rlea.evaluation.metrics import link_metrics
     from rlea.matchers.best_first import match
-    from rlea.metrics import link_metrics
     from rlea.pipeline import choose_pool
 
     pair = rlea.read(demo_folder())

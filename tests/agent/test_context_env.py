@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from rlea.agent.context_env import MATCH, MISMATCH, ContextEnv
+from rlea.agent.features import COLUMNS
 from rlea.agent.memory import Board
 from rlea.agent.passes import PassSettings, Scene, play_fixed, play_learned, see
-from rlea.agent.sight import COLUMNS
-from rlea.agent.spread import SpreadSettings
+from rlea.agent.propagation import SpreadSettings
 from rlea.errors import InputError
-from rlea.synthetic import SyntheticSettings, generate
+from rlea.io.synthetic import SyntheticSettings, generate
 
 SMALL = PassSettings(candidates=5, spread=SpreadSettings(dim=16))
 

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlea.agent.deck import Deck, Steps, label_deck, make_deck, play_deck, returns, rewards, skip_rates
-from rlea.candidates import find_candidates
-from rlea.embeddings import Embeddings
 from rlea.graph import Links
+from rlea.paper.deck import Deck, Steps, label_deck, make_deck, play_deck, returns, rewards, skip_rates
+from rlea.search.candidates import find_candidates
+from rlea.search.embeddings import Embeddings
 
 
 def small():

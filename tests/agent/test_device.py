@@ -8,10 +8,10 @@ import torch
 
 from rlea.agent import agent as module
 from rlea.agent import agents
-from rlea.agent.agent import Agent
 from rlea.demo import demo_folder
 from rlea.errors import InputError
 from rlea.graph import Links
+from rlea.paper.agent import Agent
 
 from .test_agent import SHORT
 from .test_agent_cli import vectors  # noqa: F401

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from rlea.agent.agent import env_vectors
-from rlea.agent.deck import label_deck, make_deck, play_deck, rewards
-from rlea.agent.env import AlignmentEnv, EnvSettings
-from rlea.agent.policy import GraphView
 from rlea.errors import InputError
+from rlea.paper.agent import env_vectors
+from rlea.paper.deck import label_deck, make_deck, play_deck, rewards
+from rlea.paper.env import AlignmentEnv, EnvSettings
+from rlea.paper.policy import GraphView
 
 
 def make_env(world, settings=None, labelled=True, k=4):

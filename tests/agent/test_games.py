@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rlea.agent.games import ASKED, HIDDEN, PART, GameSettings, draw, hold_out, make_games
+from rlea.agent.holdout import ASKED, HIDDEN, PART, GameSettings, draw, hold_out, make_games
 from rlea.agent.memory import Board
 from rlea.agent.passes import PassSettings
-from rlea.agent.spread import SpreadSettings
+from rlea.agent.propagation import SpreadSettings
 from rlea.graph import Links
-from rlea.synthetic import SyntheticSettings, generate
+from rlea.io.synthetic import SyntheticSettings, generate
 
 SHORT = PassSettings(candidates=5, spread=SpreadSettings(dim=16))
 

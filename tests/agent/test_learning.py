@@ -7,6 +7,7 @@ import pytest
 
 from rlea.agent import learning
 from rlea.agent.context import KeySettings, make_key
+from rlea.agent.features import COLUMNS, GROUPS
 from rlea.agent.learning import (
     Examples,
     ReinforceSettings,
@@ -18,7 +19,6 @@ from rlea.agent.learning import (
     supervise,
 )
 from rlea.agent.pair_scorer import PairScorer, ScorerSettings
-from rlea.agent.sight import COLUMNS, GROUPS
 
 WIDTH = len(COLUMNS)
 MARK = COLUMNS.index("kind source")  # the column in which truths are planted

@@ -8,23 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rlea.agent.engine import Extra, Game, Rules, Side, Vectors, play
 from rlea.agent.memory import Board, Memory
-from rlea.agent.passes import (
-    Decisions,
-    PassSettings,
-    Scene,
-    find_pairs,
-    given_csls,
-    memory_of,
-    play_fixed,
-    play_learned,
-)
-from rlea.agent.sight import Pairs, is_near
-from rlea.agent.spread import SpreadSettings
-from rlea.candidates import find_candidates, tie_hash
-from rlea.embeddings import Embeddings
+from rlea.agent.passes import Decisions, PassSettings, Scene, given_csls, memory_of, play_fixed, play_learned
+from rlea.agent.propagation import SpreadSettings
 from rlea.graph import Links
-from rlea.matchers.evidence_game import Extra, Game, Rules, Side, Vectors, play
+from rlea.search.candidates import find_candidates, tie_hash
+from rlea.search.embeddings import Embeddings
+from rlea.search.pairs import Pairs, find_pairs, is_near
 
 from .conftest import make_graph
 from .test_memory import edges, plain_correspondence, random_board
@@ -351,10 +342,11 @@ def test_a_pair_that_a_match_creates_has_the_key_of_the_extra_vectors():
 @pytest.mark.parametrize("vectors", [None, "cosine", "inner", "manhattan"])
 def test_a_pair_that_comes_later_has_the_base_that_it_would_have_had(vectors):
     """The base that compiled code works out for a pair equals the one of pairs that are there from the start."""
+    from rlea.agent.engine import _base
     from rlea.agent.passes import _game
-    from rlea.agent.sight import discount_hubs, mean_of_best
-    from rlea.agent.spread import inner_products, spread
-    from rlea.matchers.evidence_game import _base
+    from rlea.agent.propagation import spread
+    from rlea.search.pairs import discount_hubs, mean_of_best
+    from rlea.search.rows import inner_products
 
     scene = random_scene(6, vectors=vectors)
     rows = spread(memory_of(scene, None), SMALL.spread)

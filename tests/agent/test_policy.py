@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from rlea.agent.policy import GraphView, Policy, PolicySettings, Value
+from rlea.paper.policy import GraphView, Policy, PolicySettings, Value
 
 from .conftest import make_graph
 

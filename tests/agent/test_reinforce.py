@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from rlea.agent.agent import Agent
-from rlea.agent.deck import Steps, label_deck, make_deck
-from rlea.agent.env import EnvSettings
-from rlea.agent.policy import GraphView, Policy, PolicySettings, Value
-from rlea.agent.presets import AgentSettings
-from rlea.agent.reinforce import Learner, Table, TrainSettings, decode, learn, match_probabilities, roll_out
+from rlea.paper.agent import Agent
+from rlea.paper.deck import Steps, label_deck, make_deck
+from rlea.paper.env import EnvSettings
+from rlea.paper.policy import GraphView, Policy, PolicySettings, Value
+from rlea.paper.presets import AgentSettings
+from rlea.paper.reinforce import Learner, Table, TrainSettings, decode, learn, match_probabilities, roll_out
 
 CPU = torch.device("cpu")
 

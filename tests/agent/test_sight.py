@@ -5,21 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rlea.agent.features import COLUMNS, GROUPS, MAX_EDGES, NUM_COUNTED, look
 from rlea.agent.memory import Board, Memory
-from rlea.agent.sight import (
-    COLUMNS,
-    GROUPS,
-    MAX_EDGES,
-    NUM_COUNTED,
-    Pairs,
-    discount_hubs,
-    is_near,
-    leads,
-    look,
-    mean_of_best,
-)
-from rlea.agent.spread import SpreadSettings, spread
+from rlea.agent.propagation import SpreadSettings, spread
 from rlea.graph import Links
+from rlea.search.pairs import Pairs, discount_hubs, is_near, leads, mean_of_best
 
 from .conftest import make_graph
 from .test_memory import edges, plain_correspondence, random_board, random_memory

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from rlea.agent import spread as spread_module
 from rlea.agent.memory import Board, Memory
-from rlea.agent.spread import SpreadSettings, draw_numbers, group_relations, inner_products, make_labels, spread
+from rlea.agent.propagation import SpreadSettings, draw_numbers, group_relations, make_labels, spread
 from rlea.graph import Links
+from rlea.search.rows import inner_products
 
 from .conftest import make_graph
 from .test_memory import random_board, random_memory

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from rlea.agent.env import EnvSettings
+from rlea.paper.env import EnvSettings
 
 from .conftest import World
 from .test_env import make_env

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
 from rlea.agent.passes import Decisions
-from rlea.agent.sight import Pairs
 from rlea.agent.trace import RIVALS, Trace
 from rlea.errors import InputError
+from rlea.search.pairs import Pairs
 
 ARRAYS = ("source_ids", "target_ids", "keys", "confidences", "pair_source_ids", "pair_target_ids", "worth", "says")
 

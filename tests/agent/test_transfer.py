@@ -5,14 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rlea.agent.agent import Agent
-from rlea.agent.env import EnvSettings
-from rlea.agent.presets import AgentSettings
-from rlea.agent.reinforce import TrainSettings
-from rlea.candidates import find_candidates
-from rlea.embeddings import Embeddings
 from rlea.graph import Links
 from rlea.matching import Task
+from rlea.paper.agent import Agent
+from rlea.paper.env import EnvSettings
+from rlea.paper.presets import AgentSettings
+from rlea.paper.reinforce import TrainSettings
+from rlea.search.candidates import find_candidates
+from rlea.search.embeddings import Embeddings
 
 from .conftest import World, make_graph
 

@@ -10,10 +10,10 @@ from rlea.agent.context import ContextAgent
 from rlea.experiments.deciding import cells_of, choose_dangling, store_of
 from rlea.experiments.desk import Desk, Options
 from rlea.experiments.grid import Grid, run_grids
+from rlea.io.synthetic import synthetic_embeddings
+from rlea.io.writers.vectors import write_embeddings
 from rlea.matchers.confidence import keep_worthwhile
 from rlea.matching import Matching
-from rlea.synthetic import synthetic_embeddings
-from rlea.writers.vectors import write_embeddings
 
 
 @pytest.fixture

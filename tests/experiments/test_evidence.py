@@ -6,11 +6,11 @@ import re
 import pytest
 
 from rlea.errors import InputError
+from rlea.evidence import CHANNELS
 from rlea.experiments import evidence
 from rlea.experiments.desk import Desk, Options
 from rlea.experiments.evidence import ALL, BEGINNINGS, COLUMNS, NO_FOLD, NO_SEEDS, SEEDS, VARIANTS
 from rlea.experiments.grid import results_of, run_grids
-from rlea.fusion import CHANNELS
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def test_folds_are_for_seeds_only():
 def test_attributes_are_left_out_only_where_there_are_such(tmp_path, monkeypatch):
     """Where the data is not at hand nobody can tell; where one graph has no literals there is nothing to leave out."""
     assert "no-attributes" not in {row[-1] for row in cells(pairs=("EN_FR",), data=tmp_path)}
-    from rlea.blind import hide
+    from rlea.masking import hide
 
     read = Desk.pair
     monkeypatch.setattr(Desk, "pair", lambda *arguments: hide(read(*arguments), "attributes"))

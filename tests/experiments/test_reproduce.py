@@ -99,8 +99,8 @@ def test_nothing_is_run_twice(main_run, reproduce, desk):
 def test_other_vectors_make_the_cells_of_their_model_run_again(main_run, reproduce, desk, tmp_path):
     """Vectors put there by hand are used as they are, and give other cells."""
     from rlea.experiments.desk import Desk, Options
-    from rlea.readers.vectors import read_embeddings
-    from rlea.writers.vectors import write_embeddings
+    from rlea.io.readers.vectors import read_embeddings
+    from rlea.io.writers.vectors import write_embeddings
 
     path = desk / "quick" / "sea_quick_1.safetensors"
     kept = tmp_path / "kept"
@@ -238,7 +238,7 @@ def test_the_view_of_a_grid_on_a_terminal():
     from rich.console import Console
 
     from rlea.experiments.grid import Cell
-    from rlea.grid_view import Bars
+    from rlea.views.grid import Bars
 
     names = [{"model": m, "pair": p, "decider": d} for m in ("sea", "rsn") for p in ("D_W", "D_Y") for d in "ab"]
     bars = Bars()

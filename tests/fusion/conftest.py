@@ -4,10 +4,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from rlea.agent.sight import Pairs
-from rlea.fusion.channel import Channel, Table
+from rlea.evidence.channel import Channel, Table
 from rlea.graph import LITERAL_COLUMNS, GraphPair, KnowledgeGraph, Links
-from rlea.synthetic import SyntheticSettings, generate
+from rlea.io.synthetic import SyntheticSettings, generate
+from rlea.search.pairs import Pairs
 
 
 def pairs_from(rows):

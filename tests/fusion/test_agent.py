@@ -6,21 +6,21 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from rlea.agent.fused import SILENCED_SHARE, FusedAgent, FusionSettings, first_keys, silence, silenced
+from rlea.agent.fused_matcher import find_by_all
 from rlea.agent.learning import Examples
-from rlea.blind import hide
-from rlea.candidates import find_candidates
-from rlea.embed.names import embed_names
 from rlea.errors import InputError
-from rlea.fusion import CHANNELS, NAMES, PARIS, STRUCTURE, beginning, channels
-from rlea.fusion.agent import SILENCED_SHARE, FusedAgent, FusionSettings, first_keys, silence, silenced
-from rlea.fusion.channel import describe_pairs
-from rlea.fusion.channels import CERTAINTY_UNIT, MOST_CERTAINTY, Evidence
-from rlea.fusion.matcher import find_by_all
+from rlea.evaluation.metrics import link_metrics
+from rlea.evidence import CHANNELS, NAMES, PARIS, STRUCTURE, beginning, channels
+from rlea.evidence.channel import describe_pairs
+from rlea.evidence.channels import CERTAINTY_UNIT, MOST_CERTAINTY, Evidence
 from rlea.graph import GraphPair, Links, choose_pool
+from rlea.io.synthetic import SyntheticSettings, generate
+from rlea.masking import hide
 from rlea.matchers.greedy import match as match_greedily
 from rlea.matching import Task
-from rlea.metrics import link_metrics
-from rlea.synthetic import SyntheticSettings, generate
+from rlea.models.names import embed_names
+from rlea.search.candidates import find_candidates
 
 from .conftest import bytes_of, gold_of, links_of, make_channel, make_graph, pairs_from, unlinked
 
@@ -252,8 +252,8 @@ def test_without_structure_matches_do_not_speak_for_their_neighbours(planted, mo
     def refuse(*_, **__):
         raise AssertionError("structure was looked at")
 
-    monkeypatch.setattr("rlea.fusion.agent.see", refuse)
-    monkeypatch.setattr("rlea.fusion.passes.spread", refuse)
+    monkeypatch.setattr("rlea.agent.fused.see", refuse)
+    monkeypatch.setattr("rlea.agent.fused_passes.spread", refuse)
     evidence = Evidence(planted)
     agent = FusedAgent(FusionSettings(channels=(NAMES, "words", "attributes"))).fit(planted, evidence=evidence)
     assert agent.key is None

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from rlea.fusion.beginning import ENOUGH_SEEDS, FEW, begin, vote
-from rlea.fusion.channel import Channel
+from rlea.agent.bootstrap import ENOUGH_SEEDS, FEW, begin, vote
+from rlea.evidence.channel import Channel
 from rlea.graph import Links
 
 from .conftest import make_channel, pairs_from

@@ -6,15 +6,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import random as random_sparse
 
-from rlea.agent.sight import Pairs
-from rlea.fusion import CHANNELS
-from rlea.fusion.channel import (
+from rlea.evidence import CHANNELS
+from rlea.evidence.channel import (
     Table,
     describe_pairs,
     join_proposals,
     stand_out,
 )
-from rlea.rows import multiply_sparse_pairs
+from rlea.search.pairs import Pairs
+from rlea.search.rows import multiply_sparse_pairs
 
 from .conftest import make_channel, pairs_from
 

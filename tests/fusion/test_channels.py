@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rlea.fusion import ATTRIBUTES, NAMES, PARIS, WORDS
-from rlea.fusion import channels as module
-from rlea.fusion.beginning import vote
-from rlea.fusion.channels import CERTAINTY_UNIT, MOST_CERTAINTY, PROPOSALS, Evidence, collect, pairs_of, reason
+from rlea.agent.bootstrap import vote
+from rlea.evidence import ATTRIBUTES, NAMES, PARIS, WORDS
+from rlea.evidence import channels as module
+from rlea.evidence.channels import CERTAINTY_UNIT, MOST_CERTAINTY, PROPOSALS, Evidence, collect, pairs_of, reason
 from rlea.graph import GraphPair, Links
 
 from .conftest import gold_of, make_graph, pairs_from, unlinked
@@ -158,7 +158,7 @@ def test_a_sentence_encoder_knows_names_that_have_no_letter_in_common(monkeypatc
 
 
 def test_pairs_of_candidates_are_entities_and_not_positions():
-    from rlea.fusion.matcher import candidates_of
+    from rlea.agent.fused_matcher import candidates_of
 
     pairs = pairs_from([(4, 9), (7, 2)])
     found = pairs_of(candidates_of(pairs, np.array([1, 2], np.float32), np.array([7, 4]), np.array([2, 5, 9])))

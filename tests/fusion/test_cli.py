@@ -14,14 +14,14 @@ from rich.console import Console
 
 from rlea import pipeline
 from rlea.errors import InputError
-from rlea.fusion import CHANNELS, matcher
+from rlea.evidence import CHANNELS, matcher
 from rlea.graph import Links
+from rlea.graph.schema import SCHEMA_FILES
+from rlea.io.synthetic import SyntheticSettings, write_synthetic
 from rlea.matching import Matching
 from rlea.pipeline import cut_links
-from rlea.schema import SCHEMA_FILES
-from rlea.screen import channel_table
 from rlea.settings import AlignSettings, check_settings, settle
-from rlea.synthetic import SyntheticSettings, write_synthetic
+from rlea.views.terminal import channel_table
 
 from .conftest import bytes_of, unlinked
 
@@ -163,7 +163,7 @@ def test_the_page_tells_what_channels_contributed(output, files):
     assert f"T{began[1:]}." in page
     other = pipeline.align(result.pair, AlignSettings(matcher="nearest"))
     from rlea.record import describe_run
-    from rlea.report.run import render_run
+    from rlea.views.report.run import render_run
 
     record = describe_run(result=other.summary(), fingerprint="", embedding_info=other.info, notes=[])
     assert "What each channel contributed" not in render_run(other.pair, other.matching, record)

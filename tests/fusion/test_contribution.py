@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlea.fusion import CHANNELS
-from rlea.fusion.contribution import contributions
+from rlea.evidence import CHANNELS
+from rlea.evidence.contribution import contributions
 from rlea.matching import Matching
 
 from .conftest import make_channel

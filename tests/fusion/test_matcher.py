@@ -4,12 +4,12 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlea.fusion.matcher import candidates_of, find_by_paris, match
+from rlea.agent.fused_matcher import candidates_of, find_by_paris, match
+from rlea.evaluation.gold_ranks import Standing
+from rlea.evaluation.metrics import link_metrics
 from rlea.graph import Links
 from rlea.matchers import MATCHERS
 from rlea.matching import Task
-from rlea.metrics import link_metrics
-from rlea.standing import Standing
 
 from .conftest import bytes_of, pairs_from, unlinked
 
@@ -78,7 +78,7 @@ def test_as_a_matcher_it_needs_no_more_of_the_candidates_than_the_pools(planted,
         asked.update(more, pair=pair, pools=(source_ids.tolist(), target_ids.tolist()))
         return find_by_paris(pair, source_ids, target_ids)
 
-    monkeypatch.setattr("rlea.fusion.matcher.find_by_all", find)
+    monkeypatch.setattr("rlea.agent.fused_matcher.find_by_all", find)
     pool = np.array([3, 1, 2], np.int32)
     given = candidates_of(pairs_from([]), np.zeros(0, np.float32), pool, pool)
     found = match(Task(planted.source, planted.target, planted.train, given, 11))

@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from rlea.agent.fused_passes import from_logits, play_opinions
 from rlea.agent.memory import Board
 from rlea.agent.passes import PassSettings, Scene, to_logits
-from rlea.fusion.channel import Table
-from rlea.fusion.passes import from_logits, play_opinions
+from rlea.evidence.channel import Table
 from rlea.graph import Links
 
 from .conftest import make_graph, pairs_from

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from rlea.attributes import score_attributes
-from rlea.fusion import ATTRIBUTES, CHANNELS, NAMES, STRUCTURE
-from rlea.fusion.channels import Evidence, reason
-from rlea.fusion.telling import SAYINGS, columns_of, tell_pairs
+from rlea.evidence import ATTRIBUTES, CHANNELS, NAMES, STRUCTURE
+from rlea.evidence.attributes import score_attributes
+from rlea.evidence.channels import Evidence, reason
+from rlea.evidence.paris import ParisSettings, run_paris
+from rlea.evidence.telling import SAYINGS, columns_of, tell_pairs
 from rlea.graph import Links
-from rlea.paris import ParisSettings, run_paris
 
 from .conftest import make_channel, pairs_from, unlinked
 
@@ -49,7 +49,7 @@ def test_attributes_tell_what_they_add_to_the_log_odds_and_take_off(planted):
 
 def test_paris_tells_all_the_probabilities_that_it_found(planted, monkeypatch):
     """Of its proposals, and of pairs that were not good enough to be any."""
-    monkeypatch.setattr("rlea.fusion.channels.PROPOSALS", 1)
+    monkeypatch.setattr("rlea.evidence.channels.PROPOSALS", 1)
     pair = unlinked(planted)
     found = run_paris(pair, ParisSettings(use_names=True))
     pairs = pairs_from(zip(found.source_ids, found.target_ids, strict=True))

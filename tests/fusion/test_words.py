@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rlea.fusion.words import FEW, neighbours_of, texts_of, word_vectors
+from rlea.evidence.words import FEW, neighbours_of, texts_of, word_vectors
 from rlea.graph import GraphPair
 
 from .conftest import make_graph

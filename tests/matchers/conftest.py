@@ -9,10 +9,10 @@ import numba
 import numpy as np
 import pytest
 
-from rlea.candidates import find_candidates
-from rlea.embeddings import Embeddings
 from rlea.graph import KnowledgeGraph, Links, Literals
 from rlea.matching import Task
+from rlea.search.candidates import find_candidates
+from rlea.search.embeddings import Embeddings
 
 
 def graph_of(count: int, prefix: str) -> KnowledgeGraph:

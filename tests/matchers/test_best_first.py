@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlea.candidates import find_candidates
-from rlea.embeddings import Embeddings
 from rlea.graph import KnowledgeGraph, Links
+from rlea.graph.neighbourhood import Neighbourhood
 from rlea.matchers.best_first import BestFirstSettings, match
 from rlea.matching import Task
-from rlea.neighbourhood import Neighbourhood
+from rlea.search.candidates import find_candidates
+from rlea.search.embeddings import Embeddings
 
 
 def graph(rows, entities=()):
@@ -242,7 +242,7 @@ def test_unequal_pools_no_seeds_no_edges():
 
 def played_by_hand(task, settings):
     """The game of the module's description in plain Python: every pair in one list, searched anew for each decision."""
-    from rlea.candidates import tie_hash
+    from rlea.search.candidates import tie_hash
 
     source, target = Neighbourhood.of(task.source), Neighbourhood.of(task.target)
     found = task.candidates

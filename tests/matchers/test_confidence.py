@@ -3,10 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rlea.candidates import find_candidates
-from rlea.embeddings import Embeddings
 from rlea.matchers import greedy, hungarian, mutual, nearest
 from rlea.matchers.confidence import ConfidenceSettings, log_sum_exp, rate_pairs, similarities
+from rlea.search.candidates import find_candidates
+from rlea.search.embeddings import Embeddings
 
 
 def rate(task, row, column, temperature=0.05, nobody=-9.0):

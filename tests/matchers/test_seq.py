@@ -3,11 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rlea.candidates import find_candidates
-from rlea.embeddings import Embeddings
 from rlea.graph import Links
 from rlea.matchers.seq import SeqSettings, match
 from rlea.matching import Task
+from rlea.search.candidates import find_candidates
+from rlea.search.embeddings import Embeddings
 
 
 def share_matched(similarity, settings=None):

@@ -11,11 +11,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
-from rlea.candidates import find_candidates
-from rlea.embeddings import Embeddings
 from rlea.graph import KnowledgeGraph, Links, Literals
 from rlea.matchers import MATCHERS, hungarian
 from rlea.matching import Matching, Task
+from rlea.search.candidates import find_candidates
+from rlea.search.embeddings import Embeddings
 
 # best-first, PARIS and the agents look at the graphs and have tests of their own.
 NAMES = sorted(name for name, matcher in MATCHERS.items() if not matcher.uses_structure)

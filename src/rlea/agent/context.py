@@ -17,23 +17,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlea.agent.agent_files import load_agent_file, save_agent_file
 from rlea.agent.calibration import Calibration, log_odds
-from rlea.agent.games import CHOOSING, Game, GameSettings, draw, make_games, others
+from rlea.agent.features import COLUMNS, GROUPS, Sight
+from rlea.agent.holdout import CHOOSING, Game, GameSettings, draw, make_games, others
 from rlea.agent.learning import ENOUGH_LINKS, Examples, ReinforceSettings, features_of, reinforce, supervise
 from rlea.agent.memory import Board, Floats
 from rlea.agent.pair_scorer import PairScorer, ScorerSettings
-from rlea.agent.passes import Decisions, PassSettings, Scene, find_pairs, given_csls, play_fixed, play_learned, see
-from rlea.agent.sight import COLUMNS, GROUPS, Pairs, Sight
-from rlea.agent.spread import SpreadSettings
+from rlea.agent.passes import Decisions, PassSettings, Scene, given_csls, play_fixed, play_learned, see
+from rlea.agent.propagation import SpreadSettings
 from rlea.agent.stages import Stages
-from rlea.candidates import find_candidates
-from rlea.embeddings import Embeddings
 from rlea.errors import InputError
 from rlea.graph import GraphPair, Ids, Links, choose_pool
+from rlea.io.agent_files import load_agent_file, save_agent_file
 from rlea.matchers.confidence import keep_sure
 from rlea.matching import Matching, Task
 from rlea.progress import Progress, silent
+from rlea.search.candidates import find_candidates
+from rlea.search.embeddings import Embeddings
+from rlea.search.pairs import Pairs, find_pairs
 
 FORMAT = "rlea context agent 4"
 FEW_SEEDS = 1000  # with fewer, and no validation links to say otherwise, best-first's key is the safer one

@@ -10,12 +10,13 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from rlea.agent.features import COLUMNS
 from rlea.agent.memory import Floats
 from rlea.agent.passes import Decisions, PassSettings, Scene, memory_of, see
-from rlea.agent.sight import COLUMNS, is_near
-from rlea.candidates import tie_hash
 from rlea.errors import InputError
 from rlea.graph import Links
+from rlea.search.candidates import tie_hash
+from rlea.search.pairs import is_near
 
 MATCH, MISMATCH = 1, 0
 
@@ -28,7 +29,7 @@ class ContextEnv(gymnasium.Env[Any, Any]):
     every other pair of its two entities leaves the game.
 
     ## Observation space
-    A box: the features of the pair at hand (`rlea.agent.sight.COLUMNS`, as they were before the first decision), and
+    A box: the features of the pair at hand (`rlea.agent.features.COLUMNS`, as they were before the first decision), and
     what it is worth now. `info["pair"]` is (source id, target id).
 
     ## Reward

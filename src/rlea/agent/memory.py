@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlea.graph import Ids, KnowledgeGraph, Links
-from rlea.neighbourhood import Neighbourhood
+from rlea.graph.neighbourhood import Neighbourhood
 
 Floats = NDArray[np.float32]
 

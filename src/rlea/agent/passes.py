@@ -1,9 +1,9 @@
 """Passes of the context agent over a task: each one plays the game from the seeds, remembering the pass before.
 
 Every pass orders all pairs by what they are worth now, matches the best, lets the match speak for its neighbours'
-pairs, and so on (`rlea.matchers.evidence_game`). The first passes take best-first's key, over the given vectors and
-over those re-estimated from the links (`rlea.agent.spread`). The passes after them take the key that the policy has
-learned.
+pairs, and so on (`rlea.agent.engine`). The first passes take best-first's key, over the given vectors and
+over those re-estimated from the links (`rlea.agent.propagation`). The passes after them take the key that the policy
+has learned.
 """
 
 from __future__ import annotations
@@ -14,17 +14,18 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rlea.agent.engine import Extra, Game, Rules, Side, Vectors, no_extra, play, sort_rows
+from rlea.agent.features import Sight, look
 from rlea.agent.memory import Board, Floats, Memory
-from rlea.agent.sight import Pairs, Sight, is_near, look, mean_of_best
-from rlea.agent.spread import SpreadSettings, inner_products, spread
-from rlea.candidates import Candidates, find_candidates
-from rlea.embeddings import Embeddings
+from rlea.agent.propagation import SpreadSettings, spread
 from rlea.graph import Ids, Links
 from rlea.matchers.best_first import compiled_vectors, scale_of
-from rlea.matchers.evidence_game import Extra, Game, Rules, Side, Vectors, no_extra, play, sort_rows
 from rlea.matching import Matching
+from rlea.search.candidates import Candidates, find_candidates
+from rlea.search.embeddings import Embeddings
+from rlea.search.pairs import Pairs, find_pairs, is_near, mean_of_best, numbers
+from rlea.search.rows import inner_products
 
 SEARCHED = 2  # every second column of re-estimated vectors is looked at in the search
 
@@ -127,11 +128,6 @@ def to_logits(keys: Floats, settings: PassSettings) -> Floats:
     return np.asarray((keys - np.float32(settings.nobody)) / np.float32(settings.temperature), np.float32)
 
 
-def numbers(pairs: Pairs) -> NDArray[np.int64]:
-    """One number a pair, in the order of sources and then targets."""
-    return pairs.source_ids.astype(np.int64) << 32 | pairs.target_ids
-
-
 def known_links(scene: Scene, before: Decisions | None) -> tuple[Ids, Ids, Ids, Ids]:
     """Seeds and links of the pass before, for `play`: read-only, as best-first has them, or it is compiled twice."""
     earlier = Links.empty() if before is None else Links.of(before.source_ids, before.target_ids)
@@ -207,11 +203,6 @@ def given_csls(scene: Scene, pairs: Pairs) -> Floats:
     source_means, target_means, scale = scene.given_bases
     csls = 2 * scores - source_means[pairs.source_ids] - target_means[pairs.target_ids]
     return np.asarray(np.float32(scale) * csls, np.float32)
-
-
-def find_pairs(pairs: Pairs, source_ids: Ids, target_ids: Ids) -> NDArray[np.int64]:
-    """The places of given pairs among `pairs`, which has them all."""
-    return np.asarray(np.searchsorted(numbers(pairs), numbers(Pairs(source_ids, target_ids))), np.int64)
 
 
 def _see(scene: Scene, settings: PassSettings, pairs: Pairs, memory: Memory) -> Sight:

@@ -21,7 +21,7 @@ class Stages:
         self.weights: dict[str, dict[str, np.ndarray]] = {}
         self.histories: dict[str, list[dict[str, Any]]] = {}
         if self.path is not None and self.path.exists():
-            from rlea.embed.checkpoint import load_checkpoint
+            from rlea.models.checkpoint import load_checkpoint
 
             arrays, state = load_checkpoint(self.path, self.run)
             self.histories = state["histories"]
@@ -44,7 +44,7 @@ class Stages:
         self.weights[stage] = {name: array.copy() for name, array in agent.key.state().items()}
         self.histories[stage] = list(agent.history)
         if self.path is not None:
-            from rlea.embed.checkpoint import save_checkpoint
+            from rlea.models.checkpoint import save_checkpoint
 
             arrays = {f"{s}|{name}": value for s, part in self.weights.items() for name, value in part.items()}
             save_checkpoint(self.path, arrays, {"run": self.run, "histories": self.histories})

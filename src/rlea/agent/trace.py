@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlea.array_files import load_arrays, put_arrays
 from rlea.errors import InputError
 from rlea.graph import Ids
+from rlea.io.array_files import load_arrays, put_arrays
 from rlea.record import as_list
 
 if TYPE_CHECKING:
     from rlea.agent.passes import Decisions
-    from rlea.agent.sight import Pairs
+    from rlea.search.pairs import Pairs
 
 FORMAT = "rlea decisions 2"
 RIVALS = 5  # best pairs of every source that are kept
@@ -49,8 +49,7 @@ class Trace:
     @staticmethod
     def of(decisions: Decisions, tell: Callable[[Pairs], Floats] | None = None, columns: Sequence[str] = ()) -> Trace:
         """What is to be kept of a pass; `tell` gives a row of what is said of every pair, a number a column."""
-        from rlea.agent.passes import numbers
-        from rlea.agent.sight import Pairs
+        from rlea.search.pairs import Pairs, numbers
 
         source, target, worth = decisions.pairs.source_ids, decisions.pairs.target_ids, decisions.worth
         if worth is None:
@@ -115,7 +114,7 @@ class Trace:
 
     def save(self, path: str | Path) -> None:
         """Keep it as safetensors (no pickle), whole or not at all."""
-        from rlea.writers.atomic import atomic
+        from rlea.io.writers.atomic import atomic
 
         with atomic(path) as temporary:
             self.put(temporary)

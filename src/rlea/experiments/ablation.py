@@ -11,8 +11,8 @@ from typing import Any
 
 import numba
 
-from rlea.agent.agent import Agent
 from rlea.errors import InputError
+from rlea.evaluation.metrics import link_metrics
 from rlea.experiments.costs import Costs
 from rlea.experiments.deciding import TRAINED, code_of, paper_settings
 from rlea.experiments.desk import FOLDS, PAIRS, SEED, Desk, plain
@@ -22,9 +22,9 @@ from rlea.experiments.inputs import Inputs, all_inputs, check_known
 from rlea.experiments.published import TITLES
 from rlea.experiments.store import Store
 from rlea.matching import Task
-from rlea.metrics import link_metrics
+from rlea.paper.agent import Agent
 from rlea.progress import Progress
-from rlea.report.plots import lines_plot, stack_plots
+from rlea.views.report.plots import lines_plot, stack_plots
 
 MODELS = ("aligne",)  # the paper does not say whose vectors it used
 VARIANTS = {"paper": "full", "paper-no-estimator": "without the estimator", "paper-random": "random environment"}

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from rlea.agent.context import ContextAgent
-from rlea.embed import MODELS as KNOWN
-from rlea.embeddings import Embeddings
+from rlea.agent.joint import train_jointly
 from rlea.errors import InputError
+from rlea.evaluation.metrics import expected_calibration_error, link_metrics
+from rlea.evaluation.ranks import rank_metrics
 from rlea.experiments.code_version import code_version
 from rlea.experiments.costs import Costs
 from rlea.experiments.deciding import cells_of, store_of
@@ -24,12 +25,11 @@ from rlea.experiments.inputs import Inputs, all_inputs, check_known
 from rlea.experiments.published import TITLES
 from rlea.experiments.store import Store
 from rlea.graph import GraphPair, choose_pool
-from rlea.joint import train_jointly
-from rlea.metrics import expected_calibration_error, link_metrics
+from rlea.models import MODELS as KNOWN
 from rlea.pipeline import embed_entities
 from rlea.progress import Progress
-from rlea.ranks import rank_metrics
-from rlea.report.plots import dots_plot
+from rlea.search.embeddings import Embeddings
+from rlea.views.report.plots import dots_plot
 
 MODELS = ("aligne", "bootea")
 DECIDERS = ("nearest", "seq", "paper", "rlea")
@@ -81,7 +81,7 @@ class Case:
         agent = plain(asdict(ContextAgent().settings))
         epochs = self.inputs.desk.options.epochs(model)
         settings = {"rounds": ROUNDS, "pool": "test", "epochs": epochs, "agent": agent}
-        code = code_version("rlea.joint", "rlea.metrics", f"rlea.embed.{KNOWN[model].module}")
+        code = code_version("rlea.agent.joint", "rlea.evaluation.metrics", f"rlea.models.{KNOWN[model].module}")
         return self.inputs.wanted(settings, code, progress)
 
     def run(self, progress: Progress) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from typing import Any
 
 import numba
 
-from rlea.agent.agent import Agent
 from rlea.agent.context import ContextAgent
+from rlea.evaluation.metrics import link_metrics
 from rlea.experiments.costs import Costs
 from rlea.experiments.deciding import TRAINED, code_of, paper_settings
 from rlea.experiments.desk import FOLDS, PAIRS, QUICK, SEED, Desk, plain
@@ -23,9 +23,9 @@ from rlea.experiments.inputs import Inputs, all_inputs, check_known
 from rlea.experiments.published import TABLE_1, TITLES
 from rlea.experiments.store import Store
 from rlea.matching import Task
-from rlea.metrics import link_metrics
+from rlea.paper.agent import Agent
 from rlea.progress import Progress
-from rlea.report.plots import lines_plot, stack_plots
+from rlea.views.report.plots import lines_plot, stack_plots
 
 MODELS = ("rdgcn",)  # as in the paper
 DECIDERS = ("paper", "rlea")  # the others take the candidates as they come

@@ -14,6 +14,8 @@ from typing import Any
 
 import numba
 
+from rlea.evaluation.metrics import link_metrics
+from rlea.evidence.paris import ParisSettings, run_paris
 from rlea.experiments.code_version import code_version
 from rlea.experiments.costs import MEMORY, Costs
 from rlea.experiments.deciding import cells_of, store_of
@@ -24,12 +26,10 @@ from rlea.experiments.inputs import check_known
 from rlea.experiments.published import TABLE_2, TITLES
 from rlea.experiments.store import Store
 from rlea.graph import GraphPair, Links
+from rlea.io.synthetic import SyntheticSettings, generate
 from rlea.matchers.paris import take_pairs
-from rlea.metrics import link_metrics
-from rlea.paris import ParisSettings, run_paris
 from rlea.progress import Progress
-from rlea.report.plots import dots_plot
-from rlea.synthetic import SyntheticSettings, generate
+from rlea.views.report.plots import dots_plot
 
 MODELS = ("bootea", "rdgcn")
 DECIDERS = ("paper", "rlea")
@@ -83,7 +83,7 @@ class ParisCase:
         """What a record of this cell says if it was made by this code, with these settings, from these graphs."""
         return {
             "settings": plain(asdict(ParisSettings())),
-            "code": code_version("rlea.matchers.paris", "rlea.metrics"),
+            "code": code_version("rlea.matchers.paris", "rlea.evaluation.metrics"),
             "fingerprint": self.pair.fingerprint,
             "seed": SEED,
         }

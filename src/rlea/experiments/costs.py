@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rlea import memory
+from rlea import peak_memory as memory
 from rlea.pipeline import Clock
 
 MEMORY = (

@@ -11,7 +11,7 @@ from rlea.experiments.desk import Desk
 from rlea.experiments.figures import markdown_table, share, title
 from rlea.experiments.grid import Grid, Results
 from rlea.experiments.published import TITLES
-from rlea.report.plots import dots_plot
+from rlea.views.report.plots import dots_plot
 
 MODELS = ("aligne",)
 DECIDERS = ("hungarian", "best-first", "rlea")

@@ -15,11 +15,8 @@ from typing import Any
 import numba
 import numpy as np
 
-from rlea.agent.agent import Agent
-from rlea.agent.agents import describe_agent
 from rlea.agent.context import ContextAgent
-from rlea.agent.presets import PRESETS, AgentSettings
-from rlea.embed import MODELS
+from rlea.evaluation.metrics import coverage, expected_calibration_error, link_metrics
 from rlea.experiments.code_version import code_version
 from rlea.experiments.costs import MEMORY, Costs
 from rlea.experiments.desk import FOLDS, PAIRS, SEED, Desk, Options, plain
@@ -30,7 +27,10 @@ from rlea.graph import Links
 from rlea.matchers import MATCHERS
 from rlea.matchers.confidence import keep_worthwhile
 from rlea.matching import Matching, Task, toy_task
-from rlea.metrics import coverage, expected_calibration_error, link_metrics
+from rlea.models import MODELS
+from rlea.paper.agent import Agent
+from rlea.paper.agents import describe_agent
+from rlea.paper.presets import PRESETS, AgentSettings
 from rlea.progress import Progress
 
 COLUMNS = (
@@ -153,9 +153,9 @@ class Case:
 
 def code_of(decider: str) -> str:
     """The version of the code that a decider's links come from; that of the vectors is in the vectors."""
-    own = {"paper": "rlea.agent.agent", "rlea": "rlea.agent.context"}
+    own = {"paper": "rlea.paper.agent", "rlea": "rlea.agent.context"}
     module = own.get(decider) or f"rlea.matchers.{decider.replace('-', '_')}"
-    return code_version(module, "rlea.candidates", "rlea.metrics")
+    return code_version(module, "rlea.search.candidates", "rlea.evaluation.metrics")
 
 
 def paper_settings(options: Options, preset: str = "paper", candidates: int | None = None) -> AgentSettings:

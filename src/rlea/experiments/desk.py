@@ -11,23 +11,23 @@ from typing import Any
 import numpy as np
 
 from rlea.agent.context import ContextAgent
-from rlea.candidates import Candidates, find_candidates
-from rlea.embed import MODELS
-from rlea.embed.checkpoint import remove_checkpoint
-from rlea.embeddings import Embeddings
 from rlea.errors import InputError
 from rlea.experiments.code_version import code_version
 from rlea.experiments.costs import Costs
 from rlea.experiments.store import locked
 from rlea.graph import GraphPair, choose_pool
+from rlea.io.readers import read_pair
+from rlea.io.readers.vectors import read_embeddings
+from rlea.io.synthetic import SyntheticSettings, generate
+from rlea.io.writers.atomic import atomic
+from rlea.io.writers.vectors import write_embeddings
+from rlea.models import MODELS
+from rlea.models.checkpoint import remove_checkpoint
 from rlea.pipeline import embed_entities
 from rlea.progress import Progress
-from rlea.readers import read_pair
-from rlea.readers.vectors import read_embeddings
 from rlea.record import as_json
-from rlea.synthetic import SyntheticSettings, generate
-from rlea.writers.atomic import atomic
-from rlea.writers.vectors import write_embeddings
+from rlea.search.candidates import Candidates, find_candidates
+from rlea.search.embeddings import Embeddings
 
 PAIRS = ("EN_FR", "EN_DE", "D_W", "D_Y")
 QUICK = "quick"  # the pair of a quick run, which is made and not read
@@ -118,7 +118,7 @@ class Desk:
         beside = path.with_suffix(".made.json")
         pair = self.pair(name, fold)
         wanted = {
-            "code": code_version(f"rlea.embed.{MODELS[model].module}"),
+            "code": code_version(f"rlea.models.{MODELS[model].module}"),
             "epochs": self.options.epochs(model),
             "fingerprint": pair.fingerprint,
             "seed": SEED,

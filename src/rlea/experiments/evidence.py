@@ -16,6 +16,10 @@ from typing import Any
 import numba
 import numpy as np
 
+from rlea.agent.fused import FusedAgent, FusionSettings
+from rlea.evaluation.metrics import expected_calibration_error, link_metrics
+from rlea.evidence import ATTRIBUTES, CHANNELS
+from rlea.evidence.channels import Evidence
 from rlea.experiments.code_version import code_version
 from rlea.experiments.costs import MEMORY, Costs
 from rlea.experiments.desk import FOLDS, PAIRS, QUICK, SEED, Desk, plain
@@ -24,14 +28,10 @@ from rlea.experiments.grid import Cell, Grid, Results
 from rlea.experiments.inputs import check_known
 from rlea.experiments.published import TABLE_2
 from rlea.experiments.store import Store
-from rlea.fusion import ATTRIBUTES, CHANNELS
-from rlea.fusion.agent import FusedAgent, FusionSettings
-from rlea.fusion.channels import Evidence
 from rlea.graph import GraphPair, Links, choose_pool
 from rlea.matchers.confidence import keep_worthwhile
-from rlea.metrics import expected_calibration_error, link_metrics
 from rlea.progress import Progress
-from rlea.report.plots import dots_plot
+from rlea.views.report.plots import dots_plot
 
 SEEDS, NO_SEEDS = BEGINNINGS = ("seeds", "no-seeds")
 ALL = "all"
@@ -126,7 +126,7 @@ class Case:
         pair, gold = self.shelf.pair(self.pair, self.beginning, self.fold)
         return {
             "settings": plain(asdict(self.settings)),
-            "code": code_version("rlea.fusion.agent", "rlea.metrics"),
+            "code": code_version("rlea.agent.fused", "rlea.evaluation.metrics"),
             "fingerprint": replace(pair, test=gold).fingerprint,
             "gold": len(gold),
             "seed": SEED,

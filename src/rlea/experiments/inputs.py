@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rlea.candidates import Candidates
 from rlea.errors import InputError
 from rlea.experiments.costs import Costs
 from rlea.experiments.desk import SEED, Desk
 from rlea.graph import GraphPair
 from rlea.progress import Progress
+from rlea.search.candidates import Candidates
 from rlea.settings import suggest
 
 

@@ -15,7 +15,7 @@ from rlea.experiments.desk import PAIRS, QUICK, Desk
 from rlea.experiments.figures import Figure, Key, figures_of, markdown_table, share, title
 from rlea.experiments.grid import Grid, Results
 from rlea.experiments.published import DEVIATIONS, TABLE_1, TITLES
-from rlea.report.plots import dots_plot
+from rlea.views.report.plots import dots_plot
 
 MODELS = ("mtranse", "jape", "sea", "rsn", "rdgcn")
 OWN_DECIDERS = ("nearest", "csls", "sinkhorn", "hungarian", "seq", "best-first", "paper", "rlea")

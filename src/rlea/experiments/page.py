@@ -16,9 +16,9 @@ from rlea.experiments import EXPERIMENTS
 from rlea.experiments.desk import Desk, Options
 from rlea.experiments.grid import Results, results_of
 from rlea.experiments.reproduce import load
-from rlea.report.markdown import render_markdown
-from rlea.report.page import Section as HtmlSection
-from rlea.report.page import render_page
+from rlea.views.report.markdown import render_markdown
+from rlea.views.report.page import Section as HtmlSection
+from rlea.views.report.page import render_page
 
 # The stores an experiment reads.
 STORES = {

@@ -13,9 +13,9 @@ from rlea.experiments import EXPERIMENTS
 from rlea.experiments.desk import PAIRS, QUICK, Desk, Options, find_folder
 from rlea.experiments.grid import Grid, Outcome, Results, Watch, results_of, run_grids
 from rlea.experiments.store import write_text
+from rlea.io.writers.atomic import check_writable, write_all
 from rlea.progress import Progress, silent
 from rlea.settings import suggest
-from rlea.writers.atomic import check_writable, write_all
 
 
 def reproduce(

@@ -20,10 +20,8 @@ import numba
 import numpy as np
 
 from rlea.agent.context import ContextAgent
-from rlea.approximate import search_approximately
-from rlea.candidates import Candidates, find_candidates
-from rlea.embeddings import Embeddings
 from rlea.errors import InputError
+from rlea.evaluation.metrics import link_metrics
 from rlea.experiments.code_version import code_version
 from rlea.experiments.costs import MEMORY, Costs
 from rlea.experiments.deciding import cells_of, store_of
@@ -34,13 +32,15 @@ from rlea.experiments.inputs import check_known
 from rlea.experiments.published import TABLE_3, TITLES
 from rlea.experiments.store import Store
 from rlea.graph import GraphPair, choose_pool
+from rlea.io.synthetic import SyntheticSettings, generate, synthetic_embeddings
 from rlea.matchers import MATCHERS
 from rlea.matching import Matching, Task, toy_task
-from rlea.metrics import link_metrics
 from rlea.pipeline import embed_entities
 from rlea.progress import Progress
-from rlea.report.plots import growth_plot
-from rlea.synthetic import SyntheticSettings, generate, synthetic_embeddings
+from rlea.search.approximate import search_approximately
+from rlea.search.candidates import Candidates, find_candidates
+from rlea.search.embeddings import Embeddings
+from rlea.views.report.plots import growth_plot
 
 SIZES = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
 QUICK_SIZES = (300, 600)
@@ -154,9 +154,9 @@ def _with_agent(world: World) -> object:
 
 
 STAGES: dict[str, Stage] = {
-    f"embedding (MTransE, {EPOCHS} epochs)": Stage(_embed, _with_pair, 100_000, "rlea.embed.mtranse"),
-    "candidates, exact": Stage(_search, _with_vectors, 100_000, "rlea.candidates"),
-    "candidates, approximate": Stage(_search_approximately, _with_vectors, math.inf, "rlea.approximate"),
+    f"embedding (MTransE, {EPOCHS} epochs)": Stage(_embed, _with_pair, 100_000, "rlea.models.mtranse"),
+    "candidates, exact": Stage(_search, _with_vectors, 100_000, "rlea.search.candidates"),
+    "candidates, approximate": Stage(_search_approximately, _with_vectors, math.inf, "rlea.search.approximate"),
     "deciding: seq": _matcher("seq", math.inf),
     "deciding: hungarian": _matcher("hungarian", 100_000),
     "deciding: best-first": _matcher("best-first", math.inf),
@@ -222,7 +222,13 @@ class Case:
 
     def wanted(self, progress: Progress) -> dict[str, Any]:
         """What a record of this cell says if it was made by this code, with these settings."""
-        modules = (STAGES[self.name].module, "rlea.synthetic", "rlea.metrics", "rlea.candidates", "rlea.approximate")
+        modules = (
+            STAGES[self.name].module,
+            "rlea.io.synthetic",
+            "rlea.evaluation.metrics",
+            "rlea.search.candidates",
+            "rlea.search.approximate",
+        )
         settings = {"dim": DIM, "noise": NOISE, "decay": DECAY, "candidates": CANDIDATES, "epochs": EPOCHS}
         return {"settings": settings, "code": code_version(*modules), "seed": SEED}
 

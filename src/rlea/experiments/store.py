@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from rlea.errors import InputError
+from rlea.io.writers.atomic import write_all
 from rlea.record import as_json
-from rlea.writers.atomic import write_all
 
 Record = dict[str, Any]
 

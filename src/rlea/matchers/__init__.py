@@ -41,10 +41,10 @@ MATCHERS: dict[str, Matcher] = {
         "matchers.paris", True, "PARIS: triples and literals of both graphs, no vectors", True, takes_vectors=False
     ),
     "rlea": Matcher(
-        "agent.matcher", True, "the agent: remembers what it matched, learns from held-out seeds", True, trained=True
+        "paper.matcher", True, "the agent: remembers what it matched, learns from held-out seeds", True, trained=True
     ),
     "fused": Matcher(
-        "fusion.matcher",
+        "agent.fused_matcher",
         True,
         "the agent with all evidence: structure, names, words, attributes, PARIS; with or without seeds",
         True,

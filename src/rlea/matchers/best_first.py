@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlea.candidates import Candidates, prepare
+from rlea.agent.engine import Game, Rules, Side, Vectors, no_extra, play, sort_rows
 from rlea.graph import Ids, KnowledgeGraph, Links
-from rlea.matchers.evidence_game import Game, Rules, Side, Vectors, no_extra, play, sort_rows
+from rlea.graph.neighbourhood import Neighbourhood
 from rlea.matching import Matching, Task
-from rlea.neighbourhood import Neighbourhood
+from rlea.search.candidates import Candidates, prepare
 
 MAX_RELATIONS = 4000  # a side; the table of correspondences then has at most 64 M cells, 256 MB
 TYPICAL_SPREAD = 0.1  # of CSLS over cosines; other measures are brought to it, so that the weights keep their meaning

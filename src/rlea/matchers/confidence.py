@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from rlea.arithmetic import exp, log, log_add_exp
 
 if TYPE_CHECKING:
-    from rlea.candidates import Candidates
     from rlea.matching import Matching
+    from rlea.search.candidates import Candidates
 
 Doubles = NDArray[np.float64]
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rlea.candidates import Candidates
 from rlea.matchers.selection import Places, matching_of
 from rlea.matching import Matching, Task
+from rlea.search.candidates import Candidates
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """PARIS (Suchanek, Abiteboul and Senellart, 2011): pairs by what the facts of both graphs make of them.
 
-It looks at triples, literals and seeds, and neither at vectors nor at candidates; see `rlea.paris`.
+It looks at triples, literals and seeds, and neither at vectors nor at candidates; see `rlea.evidence.paris`.
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from rlea.evidence.paris import Paris, ParisSettings, run_paris
 from rlea.graph import GraphPair, KnowledgeGraph
 from rlea.matchers.selection import descending, take_in_order
 from rlea.matching import Matching, Task
-from rlea.paris import Paris, ParisSettings, run_paris
 
 
 def match(task: Task, settings: ParisSettings | None = None) -> Matching:

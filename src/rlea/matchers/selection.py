@@ -8,9 +8,9 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from rlea.candidates import hash_pair, tie_hash
 from rlea.matchers.confidence import rate_pairs
 from rlea.matching import Matching, Task
+from rlea.search.candidates import hash_pair, tie_hash
 
 Places = NDArray[np.int64]  # places in the arrays of `candidates.pairs`
 

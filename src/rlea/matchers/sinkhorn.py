@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlea.arithmetic import exp_of, log_of
-from rlea.candidates import Candidates
 from rlea.matchers.confidence import similarities
 from rlea.matchers.selection import best_of_rows, matching_of
 from rlea.matching import Matching, Task
+from rlea.search.candidates import Candidates
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""Scores of links and ranks; what became of every gold link; a string baseline."""

@@ -1,0 +1,165 @@
+"""Which pairs of entities are looked at: those that share something rare, never all pairs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from rlea.evidence.attributes.comparison import NUMBER_SCALE
+from rlea.evidence.attributes.values import DATE, NUMBER, PLACE, Doubles, Side, Told, years_of
+from rlea.evidence.paris.literals import rounded
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_JOINED_VALUES = 12  # of an entity, the rarest, that are tried two by two
+
+Codes = NDArray[np.int64]  # source id * number of targets + target id
+
+
+def share_keys(keys: pl.DataFrame, num_targets: int, max_pairs: int) -> Codes:
+    """Pairs that share a key of which at most `max_pairs` pairs of entities have their share; sorted, each once."""
+    rows = _rare(keys.select("side", "entity", "key").unique(), "key", max_pairs)
+    found = rows.filter(side=0).join(rows.filter(side=1), on="key")
+    codes = found["entity"].to_numpy().astype(np.int64) * num_targets + found["entity_right"].to_numpy()
+    return np.unique(codes)
+
+
+def count_overlap(told: Told, max_pairs: int) -> tuple[Doubles, Doubles, Doubles]:
+    """Rare keys that two attributes share, (num_source_attributes, num_target_attributes), and the keys of either."""
+    import polars as pl
+
+    keys = told.keys.filter(pl.col("attribute").is_not_null())
+    num = len(told.source_attributes), len(told.target_attributes)
+    distinct = keys.select("side", "attribute", "key").unique()
+    counts = []
+    for side in (0, 1):
+        own = distinct.filter(side=side)["attribute"].to_numpy()
+        counts.append(np.bincount(own, minlength=num[side]).astype(np.float64))
+    rare = _rare(keys.select("side", "entity", "key").unique(), "key", max_pairs).select("key").unique()
+    told_by = distinct.join(rare, on="key", how="semi")
+    both = told_by.filter(side=0).join(told_by.filter(side=1), on="key").group_by("attribute", "attribute_right").len()
+    shared = np.zeros(num)
+    shared[both["attribute"].to_numpy(), both["attribute_right"].to_numpy()] = both["len"].to_numpy()
+    return shared, counts[0], counts[1]
+
+
+def _rare(rows: pl.DataFrame, name: str, max_pairs: int) -> pl.DataFrame:
+    """The rows of keys that both sides have, and that few pairs share."""
+    import polars as pl
+
+    counts = rows.group_by(name).agg(
+        (pl.col("side") == 0).sum().cast(pl.Int64).alias("sources"),
+        (pl.col("side") == 1).sum().cast(pl.Int64).alias("targets"),
+    )
+    few = (pl.col("sources") * pl.col("targets")).is_between(1, max_pairs)
+    return rows.join(counts.filter(few), on=name, how="semi")
+
+
+def share_numbers(
+    told: Told, partners: NDArray[np.int64], factors: Doubles, num_targets: int, max_neighbours: int
+) -> Codes:
+    """Pairs with nearly the same number under attributes that correspond, where few targets are that near.
+
+    `partners` has a row (source attribute, target attribute) for each of them.
+    """
+    import polars as pl
+
+    parts = [np.zeros(0, dtype=np.int64)]
+    entities = [np.repeat(np.arange(len(side.starts) - 1), np.diff(side.starts)) for side in (told.source, told.target)]
+    frames = [
+        pl.DataFrame({"group": side.attribute.astype(np.int64), "entity": own, "low": side.low, "kind": side.kind})
+        .filter(pl.col("kind") == NUMBER)
+        .sort("group", "low", "entity")
+        for side, own in zip((told.source, told.target), entities, strict=True)
+    ]
+    columns = [(frame["entity"].to_numpy().astype(np.int64), frame["low"].to_numpy()) for frame in frames]
+    marks = [
+        np.searchsorted(frame["group"].to_numpy(), np.arange(number + 1))
+        for frame, number in zip(frames, (len(told.source_attributes), len(told.target_attributes)), strict=True)
+    ]
+    for one, other in partners.tolist():
+        own, theirs = slice(marks[0][one], marks[0][one + 1]), slice(marks[1][other], marks[1][other + 1])
+        if own.stop > own.start and theirs.stop > theirs.start:
+            parts.append(
+                _near(
+                    columns[0][0][own],
+                    columns[0][1][own] * factors[one, other],
+                    columns[1][0][theirs],
+                    columns[1][1][theirs],
+                    num_targets,
+                    max_neighbours,
+                )
+            )
+    return np.unique(np.concatenate(parts))
+
+
+def share_jointly(told: Told, partners: NDArray[np.int64], factors: Doubles, num_targets: int, max_pairs: int) -> Codes:
+    """Pairs that share two values, rare together though neither need be so by itself: a year and a running time.
+
+    Values count under attributes that correspond (`partners`, as above), dates as years and numbers as three digits.
+    """
+    import polars as pl
+
+    table = pl.DataFrame(partners, schema={"attribute": pl.Int64, "as": pl.Int64}, orient="row").with_columns(
+        pl.Series("factor", factors[partners[:, 0], partners[:, 1]], dtype=pl.Float64)
+    )
+    source = _values(told.source).join(table, on="attribute")
+    target = _values(told.target).with_columns(pl.col("attribute").alias("as"), pl.lit(1.0).alias("factor"))
+    number = rounded(pl.col("low") * pl.col("factor"), 3).cast(pl.String)
+    value = pl.when(pl.col("kind") == NUMBER).then(number).otherwise(pl.col("whole").cast(pl.String))
+    key = pl.concat_str("as", "kind", value, separator=" ").alias("key")
+    rows = pl.concat(
+        [
+            part.select(pl.lit(side, dtype=pl.Int8).alias("side"), "entity", "as", key)
+            for side, part in enumerate((source, target))
+        ]
+    ).unique()
+    counts = rows.group_by("key").agg(
+        (pl.col("side") == 0).sum().cast(pl.Int64).alias("sources"),
+        (pl.col("side") == 1).sum().cast(pl.Int64).alias("targets"),
+    )
+    # Numbered from the rarest on, then by what they say, so that no choice below hangs on the order of entities.
+    counts = counts.filter((pl.col("sources") > 0) & (pl.col("targets") > 0)).sort(
+        pl.col("sources") * pl.col("targets"), "key"
+    )
+    rows = rows.join(counts.select("key").with_row_index("number"), on="key").sort("side", "entity", "number")
+    rows = rows.filter(pl.int_range(pl.len()).over("side", "entity") < _JOINED_VALUES)
+    both = rows.join(rows, on=["side", "entity"]).filter(
+        (pl.col("number") < pl.col("number_right")) & (pl.col("as") != pl.col("as_right"))
+    )
+    joint = (pl.col("number").cast(pl.Int64) * len(counts) + pl.col("number_right")).alias("key")
+    return share_keys(both.select("side", "entity", joint), num_targets, max_pairs)
+
+
+def _values(side: Side) -> pl.DataFrame:
+    """Entity, attribute, kind, number (`low`) and, for dates and texts, a whole number that tells them apart."""
+    import polars as pl
+
+    return pl.DataFrame(
+        {
+            "entity": np.repeat(np.arange(len(side.starts) - 1, dtype=np.int32), np.diff(side.starts)),
+            "attribute": side.attribute.astype(np.int64),
+            "kind": side.kind,
+            "low": side.low,
+            "whole": np.where(side.kind == DATE, years_of(side.low), side.compact),
+        }
+    ).filter(pl.col("kind") != PLACE)
+
+
+@numba.njit(cache=True)
+def _near(sources, values, targets, others, num_targets, max_neighbours):  # type: ignore[no-untyped-def]
+    codes = np.empty(len(sources) * max_neighbours, dtype=np.int64)
+    size = 0
+    for i in range(len(sources)):
+        reach = abs(values[i]) * NUMBER_SCALE
+        low = np.searchsorted(others, values[i] - reach, side="left")
+        high = np.searchsorted(others, values[i] + reach, side="right")
+        if high - low <= max_neighbours:
+            for j in range(low, high):
+                codes[size] = sources[i] * num_targets + targets[j]
+                size += 1
+    return codes[:size]

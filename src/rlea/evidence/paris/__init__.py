@@ -1,0 +1,12 @@
+"""PARIS, the conventional aligner: entities, relations, attributes and classes aligned together, without training.
+
+After Suchanek, Abiteboul and Senellart, "PARIS: Probabilistic Alignment of Relations, Instances, and Schema" (PVLDB
+2011). The equations named in these files are those of that paper.
+"""
+
+from __future__ import annotations
+
+from rlea.evidence.paris.aligner import Iteration, Paris, ParisSettings, run_paris
+from rlea.graph.schema import Alignment
+
+__all__ = ["Alignment", "Iteration", "Paris", "ParisSettings", "run_paris"]

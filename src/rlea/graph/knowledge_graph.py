@@ -1,0 +1,254 @@
+"""Knowledge graphs, pairs of them and links between them: integer-coded, immutable, numpy-backed.
+
+Entities, relations and attributes are numbered in the order of their identifiers, and triples are sorted, so that a
+graph is the same object whatever file format or line order it came from; the fingerprint says so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlea.errors import InputError
+from rlea.graph.names import choose_names
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Ids = NDArray[np.int32]
+
+
+def _frozen(array: Any, dtype: Any = np.int32) -> NDArray[Any]:
+    """A read-only array of its own: later writes through another name must not reach a graph."""
+    result = np.array(array, dtype=dtype, copy=True, order="C")
+    result.flags.writeable = False
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class Literals:
+    """Attribute triples, one per row: entity, attribute, value, datatype, language."""
+
+    entity_ids: Ids  # (num_literals,)
+    attribute_ids: Ids  # (num_literals,)
+    values: tuple[str, ...]
+    datatypes: tuple[str, ...]  # "" where none is given
+    languages: tuple[str, ...]  # "" where none is given
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+@dataclass(frozen=True, eq=False)
+class KnowledgeGraph:
+    """One graph.
+
+    `triples` has a row (head id, relation id, tail id) for every relation triple, sorted and without repetition.
+    `names` has one readable name per entity, `entities` the identifiers (URIs or keys), sorted.
+    """
+
+    entities: tuple[str, ...]
+    relations: tuple[str, ...]
+    attributes: tuple[str, ...]
+    triples: Ids  # (num_triples, 3)
+    literals: Literals
+    names: tuple[str, ...]
+
+    @property
+    def num_entities(self) -> int:
+        return len(self.entities)
+
+    @property
+    def num_relations(self) -> int:
+        return len(self.relations)
+
+    @property
+    def num_triples(self) -> int:
+        return len(self.triples)
+
+    @cached_property
+    def entity_index(self) -> Mapping[str, int]:
+        """Identifier -> entity id."""
+        return {identifier: number for number, identifier in enumerate(self.entities)}
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of the content, the same for every file format the content came from."""
+        digest = hashlib.sha256()
+        for strings in (
+            self.entities,
+            self.relations,
+            self.attributes,
+            self.names,
+            self.literals.values,
+            self.literals.datatypes,
+            self.literals.languages,
+        ):
+            # A length before each block, so that moving a string from one block to the next changes the digest.
+            digest.update(f"{len(strings)}\n".encode())
+            digest.update("\x00".join(strings).encode("utf-8", "surrogatepass"))
+        for array in (self.triples, self.literals.entity_ids, self.literals.attribute_ids):
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
+
+    @staticmethod
+    def build(
+        triples: pl.DataFrame,
+        literals: pl.DataFrame | None = None,
+        *,
+        names: Mapping[str, str] | None = None,
+        entities: Iterable[str] = (),
+    ) -> KnowledgeGraph:
+        """Number the strings of a graph.
+
+        `triples` has the string columns head, relation, tail; `literals` the string columns entity, attribute,
+        value, datatype, language. All but value may be categorical instead, which saves time and memory. `names`
+        overrides the name that would be chosen from labels and local names; `entities` adds entities that stand in
+        no triple.
+        """
+        import polars as pl
+
+        if literals is None:
+            literals = pl.DataFrame(schema=dict.fromkeys(LITERAL_COLUMNS, pl.String))
+        extra = pl.Series("id", list(entities), dtype=pl.String)
+        identifiers, (head, tail, entity, _) = _number(triples["head"], triples["tail"], literals["entity"], extra)
+        relations, (relation,) = _number(triples["relation"])
+        attributes, (attribute,) = _number(literals["attribute"])
+        datatypes, (datatype,) = _number(literals["datatype"].fill_null(""))
+        languages, (language,) = _number(literals["language"].fill_null(""))
+
+        coded = _sorted_rows(pl.DataFrame({"h": head, "r": relation, "t": tail}))
+        told = _sorted_rows(
+            pl.DataFrame({"e": entity, "a": attribute, "value": literals["value"], "d": datatype, "l": language})
+        )
+        facts = Literals(
+            entity_ids=_frozen(told["e"].to_numpy()),
+            attribute_ids=_frozen(told["a"].to_numpy()),
+            values=tuple(told["value"].to_list()),
+            # One string object for all literals of a datatype: a graph has millions of literals and few datatypes.
+            datatypes=tuple(map(datatypes.__getitem__, told["d"].to_list())),
+            languages=tuple(map(languages.__getitem__, told["l"].to_list())),
+        )
+        return KnowledgeGraph(
+            entities=identifiers,
+            relations=relations,
+            attributes=attributes,
+            triples=_frozen(coded.to_numpy().reshape(-1, 3)),
+            literals=facts,
+            names=choose_names(identifiers, attributes, facts, names or {}),
+        )
+
+
+LITERAL_COLUMNS = ["entity", "attribute", "value", "datatype", "language"]
+
+
+def _number(*columns: pl.Series) -> tuple[tuple[str, ...], list[Ids]]:
+    """Every distinct string of the columns, sorted, and the columns as numbers into them."""
+    import polars as pl
+
+    kinds = [column.dtype for column in columns if isinstance(column.dtype, pl.Categorical)]
+    kind = kinds[0] if kinds else pl.Categorical(pl.Categories.random())
+    coded = [column.cast(kind).rename("id") for column in columns]
+    distinct = pl.concat(coded).unique()
+    texts = distinct.cast(pl.String)
+    order = texts.arg_sort()
+    codes = distinct.gather(order).to_physical().to_numpy()
+    number = np.zeros(int(codes.max()) + 1 if len(codes) else 0, dtype=np.int32)
+    number[codes] = np.arange(len(codes), dtype=np.int32)
+    return tuple(texts.gather(order).to_list()), [number[column.to_physical().to_numpy()] for column in coded]
+
+
+def _sorted_rows(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows in order, each once."""
+    import polars as pl
+
+    # Equal rows are neighbours once sorted, and to compare neighbours is cheaper than to hash rows.
+    rows = rows.sort(rows.columns)
+    return rows.filter(pl.any_horizontal((pl.all() != pl.all().shift()).fill_null(True)))
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """Pairs of corresponding entities, by id: row i says source_ids[i] is target_ids[i]."""
+
+    source_ids: Ids
+    target_ids: Ids
+
+    def __len__(self) -> int:
+        return len(self.source_ids)
+
+    @staticmethod
+    def of(source_ids: Any, target_ids: Any) -> Links:
+        """Links in the given order, as read-only arrays."""
+        source, target = _frozen(source_ids), _frozen(target_ids)
+        if source.shape != target.shape or source.ndim != 1:
+            raise ValueError("source_ids and target_ids must be two vectors of the same length")
+        return Links(source, target)
+
+    @staticmethod
+    def empty() -> Links:
+        return Links.of([], [])
+
+    @staticmethod
+    def union(parts: Sequence[Links]) -> Links:
+        """All links of the parts, one after the other."""
+        nothing = np.zeros(0, dtype=np.int32)
+        return Links.of(
+            np.concatenate([nothing, *(part.source_ids for part in parts)]),
+            np.concatenate([nothing, *(part.target_ids for part in parts)]),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class GraphPair:
+    """Two graphs and what is known of their alignment.
+
+    `train` are the seeds, `valid` the links for choosing settings, `test` the links that only `metrics` may read.
+    `fold` is empty where the data has no folds; `notes` say what a user should know about how the data was read.
+    `default_pool` names the entities to be matched unless told otherwise: those of the "test" links, as benchmarks do,
+    or "all" without a seed, as for graphs of one's own, where knowing who is in gold would be a hint.
+    """
+
+    name: str
+    source: KnowledgeGraph
+    target: KnowledgeGraph
+    train: Links = field(default_factory=Links.empty)
+    valid: Links = field(default_factory=Links.empty)
+    test: Links = field(default_factory=Links.empty)
+    fold: str = ""
+    notes: tuple[str, ...] = ()
+    default_pool: str = "test"
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 over both graphs and the split of the links (as sets)."""
+        digest = hashlib.sha256(f"{self.source.fingerprint}{self.target.fingerprint}".encode())
+        for links in (self.train, self.valid, self.test):
+            pairs = np.stack([links.source_ids, links.target_ids], axis=1)
+            digest.update(f"{len(pairs)}\n".encode())
+            digest.update(pairs[np.lexsort(pairs.T[::-1])].tobytes())
+        return digest.hexdigest()
+
+
+def choose_pool(pair: GraphPair, pool: str = "auto") -> tuple[str, Ids, Ids]:
+    """The entities to be matched: those of the test links, or all without a seed.
+
+    Each side stands in a random order of its own. Entities are numbered by identifier, and where both graphs use the
+    same identifiers the counterparts would have the same position: whoever settled a tie by position would be right.
+    """
+    if pool == "auto":
+        pool = pair.default_pool if len(pair.test) else "all"
+    if pool == "test":
+        if not len(pair.test):
+            raise InputError("--pool test needs test links and there are none", remedy="use --pool all")
+        source, target = np.unique(pair.test.source_ids), np.unique(pair.test.target_ids)
+    else:
+        source = np.setdiff1d(np.arange(pair.source.num_entities, dtype=np.int32), pair.train.source_ids)
+        target = np.setdiff1d(np.arange(pair.target.num_entities, dtype=np.int32), pair.train.target_ids)
+    return pool, np.random.default_rng(1).permutation(source), np.random.default_rng(2).permutation(target)

@@ -1,0 +1,1 @@
+"""Files: readers, writers, arrays, synthetic pairs."""

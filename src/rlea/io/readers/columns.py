@@ -1,0 +1,170 @@
+"""Named string columns from a TSV, CSV or Parquet file, with or without a header."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rlea.errors import InputError
+from rlea.io.readers.text import check_file, check_filled, ragged, read_text, shown, split_tabs
+
+if TYPE_CHECKING:
+    import polars as pl
+
+TABLE_SUFFIXES = (".tsv", ".csv", ".parquet", ".txt")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What a table may hold. Columns are found by name (in any order) or, without a header, by position.
+
+    `synonyms` maps other header names to ours; columns in `may_be_empty` may have empty fields.
+    """
+
+    required: tuple[str, ...]
+    optional: tuple[str, ...] = ()
+    may_be_empty: tuple[str, ...] = ()
+    synonyms: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def in_order(self) -> tuple[str, ...]:
+        return (*self.required, *self.optional)
+
+    def named(self, header: Sequence[str]) -> list[str]:
+        """The header's names in our words; names we do not know stay as they are."""
+        lowered = [name.strip().lower() for name in header]
+        return [self.synonyms.get(name, name) for name in lowered]
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Rows of strings: the required columns, those of the optional ones that the file has, and `line`.
+
+    `unit` says what `line` counts: "line" in text files, "row" in Parquet. `has_header` tells a table that is empty on
+    purpose from a file without content.
+    """
+
+    path: Path
+    frame: pl.DataFrame
+    unit: str
+    has_header: bool
+
+
+def read_table(path: Path, columns: Columns) -> Table:
+    """Read a table by the extension of its file; a file without a known extension is taken as TSV.
+
+    In TSV quotes have no meaning; CSV is read by the common rules (RFC 4180). Columns of no interest are ignored where
+    there is a header. Optional columns come with empty strings for missing values.
+    """
+    name = path.name.lower().removesuffix(".gz")
+    if name.endswith(".parquet"):
+        return _read_parquet(path, columns)
+    text = read_text(path)
+    raw = split_commas(path, text) if name.endswith(".csv") else split_tabs(path, text)
+    return named_table(path, raw, columns)
+
+
+def named_table(path: Path, raw: pl.DataFrame, columns: Columns) -> Table:
+    """Give names to the columns of rows that may begin with a header."""
+    import polars as pl
+
+    first = [str(value) for value in raw.drop("line").row(0)]
+    header = columns.named(first)
+    line = int(raw["line"][0])
+    found = [name for name in columns.required if name in header]
+    # A single known word among three may be an identifier by chance; more of them in their places are a header that
+    # lacks something, which must be said and not be read as data.
+    in_place = all(header.index(name) == columns.required.index(name) for name in found)
+    has_header = len(found) == len(columns.required) or (in_place and 2 * len(found) >= len(columns.required))
+    if has_header:
+        _check_header(path, header, columns, line)
+        frame = raw.slice(1).select(
+            *[pl.col(str(header.index(name))).alias(name) for name in columns.in_order if name in header], "line"
+        )
+    else:
+        width = len(first)
+        if not len(columns.required) <= width <= len(columns.in_order):
+            wanted = columns.required if width < len(columns.required) else columns.in_order
+            separator = "commas" if path.name.lower().removesuffix(".gz").endswith(".csv") else "tabs"
+            raise ragged(path, line, width, wanted, separator, " ".join(first))
+        frame = raw.rename({str(number): name for number, name in enumerate(columns.in_order[:width])})
+    check_filled(path, frame, [name for name in columns.required if name not in columns.may_be_empty])
+    return Table(path, frame, "line", has_header)
+
+
+def split_commas(path: Path, text: str, delimiter: str = ",", *, strict: bool = True) -> pl.DataFrame:
+    """CSV text as string columns named "0", "1", ... and `line`, the line on which each row begins."""
+    import polars as pl
+
+    fields: list[list[str]] = []  # by column, which spares a million small lists
+    lines: list[int] = []
+    limit = csv.field_size_limit(2**31 - 1)  # long abstracts are real; the default is 128 KiB
+    begin = 1
+    try:
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=strict)
+        for row in reader:
+            if len(row) > 1 or (row and row[0].strip()):
+                if not fields:
+                    fields = [[] for _ in row]
+                if len(row) != len(fields):
+                    names = [str(number) for number in range(len(fields))]
+                    separator = "commas" if delimiter == "," else "tabs"
+                    raise ragged(path, begin, len(row), names, separator, delimiter.join(row))
+                for column, value in zip(fields, row, strict=True):
+                    column.append(value)
+                lines.append(begin)
+            begin = reader.line_num + 1
+    except csv.Error as error:
+        raise InputError(
+            f"the quotes of this row do not match ({error})",
+            path=path,
+            line=begin,
+            remedy='close every quoted field and write a quote within one as ""',
+        ) from error
+    finally:
+        csv.field_size_limit(limit)
+    columns = [pl.Series(str(number), values, dtype=pl.String) for number, values in enumerate(fields)]
+    return pl.DataFrame([*columns, pl.Series("line", lines, dtype=pl.UInt32)])
+
+
+def _check_header(path: Path, header: Sequence[str], columns: Columns, line: int | None) -> None:
+    remedy = f"name the columns {', '.join(columns.required)}"
+    if columns.optional:
+        remedy += f" and, if need be, {', '.join(columns.optional)}"
+    for name in columns.required:
+        if name not in header:
+            listed = ", ".join(shown(column, 30) for column in header[:8])
+            raise InputError(f"has no column {name} (it has {listed})", path=path, line=line, remedy=remedy)
+    for name in columns.in_order:
+        if header.count(name) > 1:
+            raise InputError(f"has the column {name} twice", path=path, line=line, remedy=remedy)
+
+
+def _read_parquet(path: Path, columns: Columns) -> Table:
+    import polars as pl
+
+    check_file(path)
+    try:
+        raw = pl.read_parquet(path)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        raise InputError(
+            "is no Parquet file or is damaged", path=path, remedy="write it again as Parquet, or give TSV or CSV"
+        ) from error
+    header = columns.named(raw.columns)
+    _check_header(path, header, columns, None)
+    frame = raw.select(
+        *[pl.col(raw.columns[header.index(name)]).alias(name) for name in columns.in_order if name in header]
+    ).with_row_index("line", offset=1)
+    for name, kind in frame.drop("line").schema.items():
+        is_number = name in columns.may_be_empty and kind.is_float()
+        if kind not in (pl.String, pl.Categorical, pl.Enum, pl.Null) and not kind.is_integer() and not is_number:
+            raise InputError(
+                f"the column {name} is of type {kind}", path=path, remedy="store the column as text (string)"
+            )
+    frame = frame.with_columns(pl.col(name).cast(pl.String) for name in frame.columns if name != "line")
+    check_filled(path, frame, [name for name in columns.required if name not in columns.may_be_empty], "row")
+    return Table(path, frame.with_columns(pl.exclude("line").fill_null("")), "row", has_header=True)

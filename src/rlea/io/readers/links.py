@@ -1,0 +1,201 @@
+"""Links between two graphs: read, found again in the graphs, cleaned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from rlea.errors import InputError
+from rlea.graph import KnowledgeGraph, Links
+from rlea.io.readers.link_files import LinkFile, read_link_rows
+from rlea.io.readers.text import error_at, shown
+from rlea.matching import Matching
+
+
+@dataclass(frozen=True, eq=False)
+class PlacedLinks:
+    """Links found in two graphs: link i is that of row `rows[i]` of the file."""
+
+    links_file: LinkFile
+    rows: tuple[int, ...]
+    links: Links
+    notes: tuple[str, ...]
+
+
+def read_links(
+    path: str | Path, source: KnowledgeGraph, target: KnowledgeGraph, *, allow_empty: bool = False
+) -> tuple[Links, tuple[str, ...]]:
+    """Links between the two graphs, sorted by source entity, and notes on what was left out of the file.
+
+    Real files are dirty, so three things are left out and counted in a note: links with an entity that its graph does
+    not have, repeated links, and links that contradict an earlier one (the same source with another target, or the
+    other way round: only the first is kept). More than half of the links with unknown entities is an error, because
+    then the two sides are swapped or the identifiers are of another kind.
+    """
+    placed = read_placed_links(path, source, target, allow_empty=allow_empty)
+    return placed.links, placed.notes
+
+
+def read_placed_links(
+    path: str | Path, source: KnowledgeGraph, target: KnowledgeGraph, *, allow_empty: bool = False
+) -> PlacedLinks:
+    """As `read_links`, with the place of every link in the file, as `separate_splits` needs it."""
+    rows = read_link_rows(path)
+    if not len(rows) and not allow_empty:
+        raise InputError("holds no links", path=rows.path, remedy="give at least one pair of entities")
+    return place_links(rows, source, target)
+
+
+def read_matching_and_gold(links: str | Path, gold: str | Path) -> tuple[Matching, Links]:
+    """Found links and gold links by identifiers alone, without graphs: both sides are numbered across the two files.
+
+    Links without a confidence count as certain (1.0). Gold must hold links; found links may be none. Two files that
+    have no entity in common are an error, as every score would be zero for the wrong reason.
+    """
+    found, known = read_link_rows(links), read_link_rows(gold)
+    if not len(known):
+        raise InputError("holds no links", path=known.path, remedy="give at least one gold link")
+    source_index, target_index = (
+        {name: number for number, name in enumerate(sorted({*first, *second}))}
+        for first, second in ((found.sources, known.sources), (found.targets, known.targets))
+    )
+    is_disjoint = not {*found.sources} & {*known.sources} and not {*found.targets} & {*known.targets}
+    if len(found) and is_disjoint:
+        swapped = {*found.sources} & {*known.targets} or {*found.targets} & {*known.sources}
+        raise error_at(
+            found.path,
+            found.unit,
+            found.numbers[0],
+            f"no entity of these links, such as {shown(found.sources[0])}, stands in {known.path.name}",
+            "exchange the columns of one of the two files" if swapped else "compare links of the same two graphs",
+        )
+    matching = Matching.of(
+        [source_index[name] for name in found.sources],
+        [target_index[name] for name in found.targets],
+        np.where(np.isnan(found.confidences), 1.0, found.confidences),
+    )
+    return matching, Links.of(
+        [source_index[name] for name in known.sources], [target_index[name] for name in known.targets]
+    )
+
+
+def place_links(rows: LinkFile, source: KnowledgeGraph, target: KnowledgeGraph) -> PlacedLinks:
+    """Find the entities of links in the graphs and clean the links; see `read_links` for the rules."""
+    source_index, target_index = source.entity_index, target.entity_index
+    unknown = [
+        row
+        for row, (first, second) in enumerate(zip(rows.sources, rows.targets, strict=True))
+        if first not in source_index or second not in target_index
+    ]
+    if 2 * len(unknown) > len(rows):
+        raise _mostly_unknown(rows, unknown, source, target)
+
+    left_out = set(unknown)
+    target_of: dict[str, str] = {}
+    source_of: dict[str, str] = {}
+    kept: list[int] = []
+    repeated: list[int] = []
+    contradicting: list[int] = []
+    for row, (first, second) in enumerate(zip(rows.sources, rows.targets, strict=True)):
+        if row in left_out:
+            continue
+        if target_of.get(first) == second:
+            repeated.append(row)
+        elif first in target_of or second in source_of:
+            contradicting.append(row)
+        else:
+            target_of[first] = second
+            source_of[second] = first
+            kept.append(row)
+
+    notes = [*rows.notes]
+    for found, reason in (
+        (unknown, "whose entities the graphs do not have"),
+        (repeated, "that stand there more than once"),
+        (contradicting, "that contradict an earlier link of the same entity"),
+    ):
+        if found:
+            notes.append(_left_out(rows, found, reason))
+    # Sorted, so that nothing downstream depends on the order of lines in a file.
+    coded = sorted((source_index[rows.sources[row]], target_index[rows.targets[row]], row) for row in kept)
+    links = Links.of([first for first, _, _ in coded], [second for _, second, _ in coded])
+    return PlacedLinks(rows, tuple(row for _, _, row in coded), links, tuple(notes))
+
+
+def separate_splits(splits: Sequence[PlacedLinks]) -> tuple[tuple[Links, ...], tuple[str, ...]]:
+    """Make the splits of the links (train, valid, test in this order) disjoint.
+
+    A link of which an entity stands in an earlier split is left out with a note: if it is the same link, the training
+    has seen it, and if not, it contradicts that link.
+    """
+    notes: list[str] = []
+    separated: list[Links] = []
+    target_of: dict[int, int] = {}
+    source_of: dict[int, int] = {}
+    for split in splits:
+        notes += split.notes
+        pairs = list(zip(split.links.source_ids.tolist(), split.links.target_ids.tolist(), strict=True))
+        same = [row for row, (first, second) in enumerate(pairs) if target_of.get(first) == second]
+        touched = {row for row, (first, second) in enumerate(pairs) if first in target_of or second in source_of}
+        contradicting = sorted(touched.difference(same))
+        for found, reason in (
+            (same, "that also stand in another split"),
+            (contradicting, "that contradict a link of another split"),
+        ):
+            if found:
+                notes.append(_left_out(split.links_file, [split.rows[row] for row in found], reason))
+        kept = [row for row in range(len(pairs)) if row not in touched]
+        target_of.update(pairs[row] for row in kept)
+        source_of.update((pairs[row][1], pairs[row][0]) for row in kept)
+        separated.append(Links.of(split.links.source_ids[kept], split.links.target_ids[kept]))
+    return tuple(separated), tuple(notes)
+
+
+def no_links(path: Path) -> PlacedLinks:
+    """An empty split, for files that may be absent."""
+    return PlacedLinks(LinkFile(path, (), (), np.empty(0), ()), (), Links.empty(), ())
+
+
+def _left_out(file: LinkFile, rows: Sequence[int], reason: str) -> str:
+    first = min(rows)
+    example = f"{shown(file.sources[first])} - {shown(file.targets[first])}"
+    return (
+        f"{file.path.name}: left out {len(rows)} of {len(file)} links {reason}, "
+        f"the first at {file.unit} {file.numbers[first]} ({example})"
+    )
+
+
+def _mostly_unknown(
+    rows: LinkFile, unknown: Sequence[int], source: KnowledgeGraph, target: KnowledgeGraph
+) -> InputError:
+    """The error that says what is probably wrong with links of which most lead nowhere."""
+    row = unknown[0]
+    is_source = rows.sources[row] not in source.entity_index
+    side, graph = ("source", source) if is_source else ("target", target)
+    name = rows.sources[row] if is_source else rows.targets[row]
+
+    def would_do(first: Iterable[str], second: Iterable[str]) -> bool:
+        pairs = zip(first, second, strict=True)
+        hits = sum(one in source.entity_index and other in target.entity_index for one, other in pairs)
+        return 2 * hits >= len(rows)
+
+    def bare(names: Iterable[str]) -> list[str]:
+        return [text.strip().removeprefix("<").removesuffix(">") for text in names]
+
+    if would_do(rows.targets, rows.sources):
+        remedy = "the two sides are swapped: exchange the columns or the two graphs"
+    elif would_do(bare(rows.sources), bare(rows.targets)):
+        remedy = "write the identifiers without angle brackets and spaces around them"
+    else:
+        example = f" such as {shown(graph.entities[0])}" if graph.entities else ""
+        remedy = f"use the identifiers of the graphs (the {side} graph has entities{example})"
+    return error_at(
+        rows.path,
+        rows.unit,
+        rows.numbers[row],
+        f"the {side} graph has no entity {shown(name)}, and {len(unknown)} of {len(rows)} links are like this",
+        remedy,
+    )

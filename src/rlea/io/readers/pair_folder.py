@@ -1,0 +1,68 @@
+"""The layout of this program's own pairs: two graphs in any format and up to three files of links.
+
+source.<ext>  target.<ext>    RDF or a table of triples; or folders source/ and target/ with tables
+seeds.tsv                     links to learn from
+valid.tsv  test.tsv           links to choose settings by and to evaluate with (all three optional)
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rlea.errors import InputError
+from rlea.graph import GraphPair, KnowledgeGraph
+from rlea.io.readers import read_graph
+from rlea.io.readers.columns import TABLE_SUFFIXES
+from rlea.io.readers.link_files import read_link_rows
+from rlea.io.readers.links import no_links, place_links, separate_splits
+from rlea.io.readers.rdf import RDF_FORMATS
+from rlea.io.readers.text import check_folder, suffix_of
+
+
+def read_pair_folder(folder: str | Path) -> GraphPair:
+    """A pair from a folder as described at the head of this module; its name is the folder's."""
+    folder = Path(folder)
+    check_folder(folder)
+    graphs: list[KnowledgeGraph] = []
+    for stem in ("source", "target"):
+        found = find_graphs(folder, stem)
+        if len(found) != 1:
+            names = " and ".join(path.name for path in found[:2])
+            raise InputError(
+                f"has both {names}" if found else f"has no graph called {stem}",
+                path=folder,
+                remedy="remove all but one" if found else f"add {stem}.nt, {stem}.tsv or a folder {stem}/ with tables",
+            )
+        graphs.append(read_graph(found[0]))
+    source, target = graphs
+
+    splits = []
+    notes: list[str] = []
+    for stem in ("seeds", "valid", "test"):
+        path = folder / f"{stem}.tsv"
+        if not path.exists():
+            splits.append(no_links(path))
+            if stem == "seeds":
+                notes.append("seeds.tsv is absent, so there are no seeds")
+        else:
+            splits.append(place_links(read_link_rows(path), source, target))
+    (train, valid, test), link_notes = separate_splits(splits)
+    return GraphPair(
+        name=folder.resolve().name,
+        source=source,
+        target=target,
+        train=train,
+        valid=valid,
+        test=test,
+        notes=(*notes, *link_notes),
+    )
+
+
+def find_graphs(folder: Path, stem: str) -> list[Path]:
+    """All that could be the graph of that name in a folder: files of known formats, or a folder of tables."""
+    return [
+        path
+        for path in sorted(folder.iterdir())
+        if path.name.split(".", 1)[0] == stem
+        and (path.is_dir() or suffix_of(path) in RDF_FORMATS or suffix_of(path) in TABLE_SUFFIXES)
+    ]

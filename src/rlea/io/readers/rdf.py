@@ -1,0 +1,318 @@
+"""Graphs in RDF: N-Triples, Turtle, RDF/XML, N-Quads and TriG, plain or compressed by gzip."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import zlib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, cast
+
+from rlea.errors import InputError
+from rlea.graph import KnowledgeGraph
+from rlea.graph.iri import PREFIX, from_iri
+from rlea.io.readers.literals import normalised
+from rlea.io.readers.ntriples import RDF_TYPE, RDFS_RESOURCE, read_statements
+from rlea.io.readers.text import (
+    GZIP_MAGIC,
+    SAVE_AS_UTF8,
+    UTF8_BOM,
+    broken_gzip,
+    check_file,
+    check_marks,
+    read_text,
+    suffix_of,
+    unreadable,
+)
+
+if TYPE_CHECKING:
+    from xml.parsers.expat import ExpatError
+
+    import polars as pl
+
+# Extension -> the name of the format in pyoxigraph.
+RDF_FORMATS = {
+    ".nt": "N_TRIPLES",
+    ".ntriples": "N_TRIPLES",
+    ".ttl": "TURTLE",
+    ".turtle": "TURTLE",
+    ".rdf": "RDF_XML",
+    ".xml": "RDF_XML",
+    ".owl": "RDF_XML",
+    ".nq": "N_QUADS",
+    ".nquads": "N_QUADS",
+    ".trig": "TRIG",
+}
+
+_INVALID_TOKEN = 4  # expat's code for a character that may not stand where it does
+_PARSER_PLACE = re.compile(r"^Parser error at line \d+ .*?columns? \d+(?: and (?:line \d+ column )?\d+)?: ")
+# What the parser calls a blank node that has no label of its own: a random number, another one in every run.
+_RANDOM_LABEL = re.compile(r"[0-9a-f]{24,32}")
+
+
+def read_rdf(path: str | Path) -> KnowledgeGraph:
+    """A graph from an RDF file, the format told by its extension.
+
+    - IRIs and blank nodes (as `_:label`) become entities, predicates between them relations.
+    - Literals become literals; the datatype xsd:string is stored as "".
+    - `rdf:type` triples become literals too, with the attribute rdf:type, the class IRI as value and the datatype
+      rdfs:Resource: a class tells about an entity but is no entity to be linked, unless the file says more of it.
+    - `x rdf:type rdfs:Resource` holds of everything, so it only declares the entity x; so graphs keep entities
+      that stand in no other triple.
+    - `urn:rlea:` IRIs are turned back into the identifiers they stand for (see `rlea.graph.iri`).
+    - Named graphs are merged; statements about the file itself (`<>` without a base) are left out.
+
+    IRIs are taken as they are, as real dumps hold characters that IRIs may not have; other errors of syntax are
+    InputErrors with the line.
+    """
+    path = Path(path)
+    graph = _read_by_columns(path)
+    return _read_by_statements(path) if graph is None else graph
+
+
+def _read_by_columns(path: Path) -> KnowledgeGraph | None:
+    """What `_read_by_statements` gives, in a fraction of its time, for N-Triples and N-Quads of the usual forms."""
+    import polars as pl
+
+    format_name = rdf_format(path)
+    if format_name not in ("N_TRIPLES", "N_QUADS"):
+        return None
+    check_file(path)
+    try:
+        with _open(path) as stream:
+            found = read_statements(stream, may_have_graphs=format_name == "N_QUADS")
+    except (OSError, EOFError, zlib.error):
+        return None  # the other way meets the same failure and says what it is
+    if found is None:
+        return None
+    if found.triples.is_empty() and found.literals.is_empty() and found.types.is_empty() and found.declared.is_empty():
+        raise _no_triples(path)
+    triples, types = found.triples, found.types
+    nodes = _coded_identifiers([triples["head"], triples["tail"], found.literals["entity"], types["entity"]])
+    terms = _coded_identifiers([triples["relation"], found.literals["attribute"]])
+    classes, declared = _coded_identifiers([types["class"], found.declared])
+    described = pl.DataFrame(
+        {
+            "entity": nodes[2],
+            "attribute": terms[1],
+            "value": found.literals["value"],
+            "datatype": _identifiers(found.literals["datatype"].cast(pl.String)),
+            "language": found.literals["language"].cast(pl.String),
+        }
+    )
+    typed = pl.select(
+        entity=nodes[3],
+        attribute=pl.lit(RDF_TYPE, dtype=terms[1].dtype),
+        value=classes.cast(pl.String),
+        datatype=pl.lit(RDFS_RESOURCE),
+        language=pl.lit(""),
+    )
+    triples = pl.DataFrame({"head": nodes[0], "relation": terms[0], "tail": nodes[1]})
+    literals = normalised(pl.concat([described, typed]))
+    del found, types, nodes, terms, classes, described, typed
+    return KnowledgeGraph.build(triples, literals, entities=declared.cast(pl.String))
+
+
+def _read_by_statements(path: Path) -> KnowledgeGraph:
+    import polars as pl
+    from pyoxigraph import Literal, NamedNode, Triple
+
+    blank = _BlankLabels(path)
+    heads: list[str] = []
+    relations: list[str] = []
+    tails: list[str] = []
+    entities: list[str] = []
+    attributes: list[str] = []
+    values: list[str] = []
+    datatypes: list[str] = []
+    languages: list[str] = []
+    declared: list[str] = []
+    # Attribute access is what costs time here, so every attribute is read once and only where it is needed.
+    for quad in parse_rdf(path):
+        subject, predicate, thing = quad.subject, quad.predicate.value, quad.object
+        head = subject.value if type(subject) is NamedNode else blank[subject.value]
+        if not head or not predicate:
+            continue
+        kind = type(thing)
+        if kind is Literal:
+            language = thing.language
+            entities.append(head)
+            attributes.append(predicate)
+            values.append(thing.value)
+            languages.append(language or "")
+            datatypes.append("" if language else thing.datatype.value)
+            continue
+        if kind is Triple:
+            raise InputError(
+                "holds a triple as the object of another, which cannot be read",
+                path=path,
+                remedy="remove the statements about statements, <<( ... )>>",
+            )
+        tail = thing.value if kind is NamedNode else blank[thing.value]
+        if not tail:
+            continue
+        if predicate != RDF_TYPE:
+            heads.append(head)
+            relations.append(predicate)
+            tails.append(tail)
+        elif tail == RDFS_RESOURCE:
+            declared.append(from_iri(head))
+        else:
+            entities.append(head)
+            attributes.append(predicate)
+            values.append(from_iri(tail))
+            languages.append("")
+            datatypes.append(RDFS_RESOURCE)
+    if not (heads or entities or declared):
+        raise _no_triples(path)
+
+    triples = {
+        "head": _identifiers(pl.Series(heads, dtype=pl.String)),
+        "relation": _identifiers(pl.Series(relations, dtype=pl.String)),
+        "tail": _identifiers(pl.Series(tails, dtype=pl.String)),
+    }
+    literals = {
+        "entity": _identifiers(pl.Series(entities, dtype=pl.String)),
+        "attribute": _identifiers(pl.Series(attributes, dtype=pl.String)),
+        "value": pl.Series(values, dtype=pl.String),
+        "datatype": _identifiers(pl.Series(datatypes, dtype=pl.String)),
+        "language": pl.Series(languages, dtype=pl.String),
+    }
+    return KnowledgeGraph.build(pl.DataFrame(triples), normalised(pl.DataFrame(literals)), entities=declared)
+
+
+def _no_triples(path: Path) -> InputError:
+    return InputError("holds no triples", path=path, remedy="check that this is the right file")
+
+
+class _BlankLabels(dict[str, str]):
+    """The parser's name of a blank node -> ours. Nodes without a label are numbered as the file brings them up.
+
+    The parser gives them random names; a graph must be the same every time it is read. The brackets cannot stand in a
+    label that a file gives.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._all_labelled = rdf_format(path) in ("N_TRIPLES", "N_QUADS")
+        self._num_unlabelled = 0
+
+    def __missing__(self, label: str) -> str:
+        if self._all_labelled or not _RANDOM_LABEL.fullmatch(label):
+            name = f"_:{label}"
+        else:
+            self._num_unlabelled += 1
+            name = f"_:[{self._num_unlabelled}]"
+        self[label] = name
+        return name
+
+
+def _identifiers(iris: pl.Series) -> pl.Series:
+    """A column of identifiers from a column of IRIs."""
+    ours = iris.filter(iris.str.starts_with(PREFIX)).unique().to_list()
+    return iris.replace({iri: from_iri(iri) for iri in ours}) if ours else iris
+
+
+def _coded_identifiers(iris: list[pl.Series]) -> list[pl.Series]:
+    """Columns of identifiers from columns of IRIs, all of one categorical type, the type kept."""
+    import polars as pl
+
+    distinct = pl.concat([column.rename("iri") for column in iris]).unique().cast(pl.String)
+    ours = distinct.filter(distinct.str.starts_with(PREFIX)).to_list()
+    if not ours:
+        return iris
+    identifiers = {iri: from_iri(iri) for iri in ours}
+    return [column.cast(pl.String).replace(identifiers).cast(column.dtype) for column in iris]
+
+
+def rdf_format(path: Path) -> str:
+    """The name of the file's format in pyoxigraph."""
+    name = RDF_FORMATS.get(suffix_of(path))
+    if name is None:
+        known = ", ".join(sorted(RDF_FORMATS))
+        raise InputError(
+            f"has the extension {suffix_of(path) or '(none)'}, which is none of RDF's",
+            path=path,
+            remedy=f"name it by its format: {known}, each also with .gz",
+        )
+    return name
+
+
+def parse_rdf(path: Path) -> Iterator[Any]:
+    """The quads of an RDF file (pyoxigraph's `Quad`), with every failure turned into an InputError."""
+    from pyoxigraph import RdfFormat, parse
+
+    format_name = rdf_format(path)
+    format_ = getattr(RdfFormat, format_name)
+    check_file(path)
+    try:
+        if format_name == "RDF_XML":
+            yield from parse(_well_formed(path), format_, lenient=True)
+        else:
+            with _open(path) as stream:
+                yield from parse(stream, format_, lenient=True)
+    except SyntaxError as error:
+        problem = _PARSER_PLACE.sub("", error.msg).replace("\n", " ").strip()
+        if "utf-8" in problem.lower():
+            raise InputError("is not UTF-8", path=path, line=error.lineno, remedy=SAVE_AS_UTF8) from error
+        column = f" at column {error.offset}" if error.offset else ""
+        raise InputError(
+            f"is no valid {format_.name}{column} ({problem[:200]})",
+            path=path,
+            line=error.lineno,
+            remedy="correct it there, or convert the file with another tool",
+        ) from error
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise broken_gzip(path) from error
+    except OSError as error:
+        raise unreadable(path, error) from error
+
+
+@contextmanager
+def _open(path: Path) -> Iterator[IO[bytes]]:
+    """The file as a stream of UTF-8 bytes without compression and byte order mark."""
+    with ExitStack() as closing:
+        raw = closing.enter_context(path.open("rb"))
+        is_compressed = raw.read(2) == GZIP_MAGIC
+        raw.seek(0)
+        stream = cast(IO[bytes], closing.enter_context(gzip.GzipFile(fileobj=raw))) if is_compressed else raw
+        head = stream.read(4)
+        check_marks(path, head)
+        stream.seek(3 if head.startswith(UTF8_BOM) else 0)
+        yield stream
+
+
+def _well_formed(path: Path) -> str:
+    """The text of an XML file.
+
+    The RDF parser takes a file that was cut off for a whole one and gives no lines; expat does better on both, and
+    refuses entities that expand without end.
+    """
+    from xml.parsers import expat
+
+    text = read_text(path)
+    error = _xml_error(text)
+    if error is not None and error.code == _INVALID_TOKEN:
+        # Expat knows the letters of an old Unicode only, such as é but not ș; without them it judges the rest.
+        error = _xml_error(re.sub(r"[^\x00-\x7f]", "x", text))
+    if error is not None:
+        raise InputError(
+            f"is no well-formed XML ({expat.errors.messages[error.code]})",
+            path=path,
+            line=error.lineno,
+            remedy="correct it there, or fetch the file again if it was cut off",
+        ) from error
+    return text
+
+
+def _xml_error(text: str) -> ExpatError | None:
+    from xml.parsers import expat
+
+    checker = expat.ParserCreate("utf-8", namespace_separator=" ")
+    try:
+        checker.Parse(text.encode(), True)
+    except expat.ExpatError as error:
+        return error
+    return None

@@ -1,0 +1,301 @@
+"""Entity vectors made elsewhere: safetensors, numpy arrays with identifiers, word2vec text, or a model of PyKEEN's.
+
+    x.safetensors         matrices `source` and `target`; one entry of metadata, `rlea`, a JSON object with the lists
+                          `source_ids` and `target_ids` and, if need be, `measure`, `name`, `info` (an object), `format`
+    x.npy + x.ids         one matrix for both graphs, one identifier per line (`x.txt` is read for `x.ids`)
+    folder                source.npy, source.ids, target.npy, target.ids
+    folder                trained_model.pkl, training_triples/: saved by PyKEEN, see `rlea.io.readers.pykeen`
+    x.vec, x.w2v, x.txt   word2vec text: identifier and numbers on each line, after an optional line "rows dimensions"
+
+Vectors are put in the order of the graphs' entities; those of other identifiers are left aside.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlea.errors import InputError
+from rlea.graph import KnowledgeGraph
+from rlea.io.readers.pykeen import LABEL_FILE, MODEL_FILE, is_pykeen_folder, read_pykeen
+from rlea.io.readers.text import check_file, error_at, read_text, shown, suffix_of
+from rlea.search.embeddings import MEASURES, Embeddings
+
+Matrix = NDArray[np.float32]
+FORMAT = 1  # the newest form of the metadata in safetensors files that is understood here
+
+
+@dataclass(frozen=True, eq=False)
+class _Block:
+    """Some vectors of a file with their identifiers, and where row i of the matrix stands in the file."""
+
+    path: Path
+    index: Mapping[str, int]  # identifier -> row
+    matrix: Matrix  # (num_rows, dim)
+    unit: str = "row"
+    numbers: Sequence[int] = ()  # empty: row i is number i + 1
+
+
+def read_embeddings(path: str | Path, source: KnowledgeGraph, target: KnowledgeGraph) -> Embeddings:
+    """The vectors of all entities of two graphs, from a file or folder as described at the head of this module."""
+    path = Path(path)
+    suffix = suffix_of(path)
+    measure, name = "cosine", path.stem
+    info: dict[str, Any] = {}
+    if is_pykeen_folder(path):
+        model = read_pykeen(path)
+        index = _index(path / LABEL_FILE, model.identifiers, "line", model.lines)
+        matrix = _numeric(path / MODEL_FILE, model.table, "the table of vectors")
+        blocks, info = (_checked(_Block(path / MODEL_FILE, index, matrix)),) * 2, model.info
+    elif path.is_dir():
+        blocks = (_read_npy(path / "source.npy"), _read_npy(path / "target.npy"))
+    elif suffix == ".safetensors":
+        blocks, measure, name, info = _read_safetensors(path)
+    elif suffix == ".npy":
+        blocks = (_read_npy(path),) * 2
+    elif suffix in (".vec", ".w2v", ".txt"):
+        blocks = (_read_word2vec(path, (source, target)),) * 2
+    else:
+        check_file(path)
+        raise InputError(
+            f"has the extension {suffix or '(none)'}, which is no format of vectors",
+            path=path,
+            remedy="give .safetensors, .npy with .ids beside it, or word2vec text as .vec, .w2v or .txt",
+        )
+    if blocks[0].matrix.shape[1] != blocks[1].matrix.shape[1]:
+        dims = f"{blocks[0].matrix.shape[1]} and {blocks[1].matrix.shape[1]} dimensions"
+        raise InputError(
+            f"the source and target vectors have {dims}", path=path, remedy="give vectors of one common space"
+        )
+    return Embeddings(
+        _in_order(blocks[0], source, "source"), _in_order(blocks[1], target, "target"), name, measure, info
+    )
+
+
+def _in_order(block: _Block, graph: KnowledgeGraph, side: str) -> Matrix:
+    """The vectors of a graph's entities, in their order."""
+    rows = [block.index.get(identifier, -1) for identifier in graph.entities]
+    num_missing = rows.count(-1)
+    if num_missing:
+        first = graph.entities[rows.index(-1)]
+        raise InputError(
+            f"{num_missing} of {len(rows)} {side} entities have no vector, the first is {shown(first)}",
+            path=block.path,
+            remedy="give a vector for every entity, under the identifiers of the graph",
+        )
+    return np.ascontiguousarray(block.matrix[rows], dtype=np.float32)
+
+
+def _checked(block: _Block) -> _Block:
+    """The block, unless a vector in it has NaN or infinite numbers."""
+    finite = np.isfinite(block.matrix).all(axis=1)
+    if not finite.all():
+        row = int(np.argmin(finite))
+        number = block.numbers[row] if block.numbers else row + 1
+        raise error_at(
+            block.path,
+            block.unit,
+            number,
+            f"the vector has numbers that are not finite (there are {int((~finite).sum())} such vectors)",
+            "train the vectors again or replace NaN and infinity",
+        )
+    return block
+
+
+def _index(path: Path, identifiers: Sequence[str], unit: str, numbers: Sequence[int] = ()) -> dict[str, int]:
+    """Identifier -> row, each once."""
+    index: dict[str, int] = {}
+    for row, identifier in enumerate(identifiers):
+        number = numbers[row] if numbers else row + 1
+        if not identifier.strip():
+            raise error_at(path, unit, number, "the identifier is empty", "give every vector an identifier")
+        if index.setdefault(identifier, row) != row:
+            before = index[identifier]
+            raise error_at(
+                path,
+                unit,
+                number,
+                f"the identifier {shown(identifier)} already stands at {unit} "
+                f"{numbers[before] if numbers else before + 1}",
+                "keep one vector per identifier",
+            )
+    return index
+
+
+def _numeric(path: Path, matrix: NDArray[Any], what: str) -> Matrix:
+    """A matrix in single precision, or an error if it is none."""
+    if matrix.ndim != 2:
+        raise InputError(
+            f"{what} has the shape {matrix.shape}, which is no matrix", path=path, remedy="store one row per entity"
+        )
+    if matrix.shape[1] == 0:
+        raise InputError(f"{what} has no columns", path=path, remedy="store vectors of at least one dimension")
+    if matrix.dtype.kind not in "fiu":
+        raise InputError(f"{what} is of type {matrix.dtype}", path=path, remedy="store numbers, best of type float32")
+    with np.errstate(over="ignore"):  # what does not fit becomes infinite and is reported as such
+        return matrix.astype(np.float32, copy=False)
+
+
+def _read_npy(path: Path) -> _Block:
+    check_file(path)
+    beside = [path.with_suffix(suffix) for suffix in (".ids", ".txt") if path.with_suffix(suffix).exists()]
+    if not beside:
+        raise InputError(
+            f"there is no {path.with_suffix('.ids').name} beside it",
+            path=path,
+            remedy="write the identifiers of the rows there, one per line",
+        )
+    try:
+        with path.open("rb") as stream:
+            # Never pickles: loading one would run whatever code its author put into it.
+            raw = np.lib.format.read_array(stream, allow_pickle=False)
+    except (ValueError, EOFError, OSError) as error:
+        is_object = "bject" in str(error)
+        raise InputError(
+            "holds pickled objects, which are never loaded" if is_object else "is no .npy file or is cut off",
+            path=path,
+            remedy="save a plain array of numbers with numpy.save(..., allow_pickle=False)",
+        ) from error
+    matrix = _numeric(path, raw, "the array")
+    text = read_text(beside[0])
+    identifiers = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
+    if len(identifiers) != len(matrix):
+        raise InputError(
+            f"has {len(identifiers)} identifiers for the {len(matrix)} rows of {path.name}",
+            path=beside[0],
+            line=len(identifiers),
+            remedy="write one identifier per row, in the same order",
+        )
+    return _checked(_Block(path, _index(beside[0], identifiers, "line"), matrix))
+
+
+def _read_safetensors(path: Path) -> tuple[tuple[_Block, _Block], str, str, dict[str, Any]]:
+    from safetensors import SafetensorError, safe_open
+
+    check_file(path)
+    remedy = "write it with the matrices source and target and the metadata rlea, a JSON object with their identifiers"
+    matrices: list[Matrix] = []
+    try:
+        with safe_open(path, framework="np") as file:
+            metadata: dict[str, str] = file.metadata() or {}
+            for side in ("source", "target"):
+                if side not in file.keys():  # noqa: SIM118
+                    raise InputError(f"has no matrix {side}", path=path, remedy=remedy)
+                matrices.append(_numeric(path, file.get_tensor(side), f"the matrix {side}"))
+    except (SafetensorError, OSError, TypeError) as error:
+        raise InputError("is no safetensors file or is cut off", path=path, remedy="write the file again") from error
+    told = _metadata(path, metadata, remedy)
+    blocks = []
+    for side, matrix in zip(("source", "target"), matrices, strict=True):
+        if f"{side}_ids" not in told:
+            raise InputError(f"the metadata rlea has no {side}_ids", path=path, remedy=remedy)
+        identifiers = told[f"{side}_ids"]
+        if not isinstance(identifiers, list) or not all(isinstance(text, str) for text in identifiers):
+            raise InputError(f"{side}_ids in its metadata is no list of strings", path=path, remedy=remedy)
+        if len(identifiers) != len(matrix):
+            raise InputError(
+                f"has {len(identifiers)} {side}_ids for the {len(matrix)} rows of the matrix {side}",
+                path=path,
+                remedy="write one identifier per row, in the same order",
+            )
+        unit = f"{side} row"
+        blocks.append(_checked(_Block(path, _index(path, identifiers, unit), matrix, unit)))
+    measure = told.get("measure", "cosine")
+    if measure not in MEASURES:
+        raise InputError(
+            f"the measure {shown(str(measure), 30)} is not known",
+            path=path,
+            remedy=f"name one of {', '.join(MEASURES)}",
+        )
+    name, info = told.get("name", path.stem), told.get("info", {})
+    for key, value, kind, wanted in (("name", name, str, "string"), ("info", info, dict, "object")):
+        if not isinstance(value, kind):
+            raise InputError(
+                f"{key} in its metadata is no JSON {wanted}", path=path, remedy="correct it or leave it out"
+            )
+    return (blocks[0], blocks[1]), measure, name, info
+
+
+def _metadata(path: Path, metadata: Mapping[str, str], remedy: str) -> dict[str, Any]:
+    """What a safetensors file tells of its vectors."""
+    if "rlea" not in metadata:
+        raise InputError("has no metadata rlea", path=path, remedy=remedy)
+    try:
+        told = json.loads(metadata["rlea"])
+    except (ValueError, RecursionError) as error:
+        raise InputError("the metadata rlea is no JSON", path=path, remedy=remedy) from error
+    if not isinstance(told, dict):
+        raise InputError("the metadata rlea is no JSON object", path=path, remedy=remedy)
+    if told.get("format", FORMAT) != FORMAT:
+        raise InputError(
+            f"its metadata has the format {shown(str(told['format']), 30)}, and only {FORMAT} is known",
+            path=path,
+            remedy="update rlea, or write the file again",
+        )
+    return told
+
+
+def _read_word2vec(path: Path, graphs: Sequence[KnowledgeGraph]) -> _Block:
+    """Identifiers and numbers on lines; identifiers may hold spaces, as the last `dim` fields are the numbers."""
+    text = read_text(path)
+    lines = [(number, line.strip()) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
+    header = lines[0][1].split()
+    promised = -1
+    if len(header) == 2 and all(field.isdigit() for field in header):
+        promised, dim = int(header[0]), int(header[1])
+        lines = lines[1:]
+    else:
+        # Without a header the usual number of fields decides: identifiers with spaces in them are the exception.
+        dim = Counter(len(line.split()) for _, line in lines).most_common(1)[0][0] - 1
+    if promised >= 0 and len(lines) != promised:
+        raise InputError(
+            f"the first line promises {promised} vectors, but {len(lines)} follow",
+            path=path,
+            line=lines[-1][0] if lines else 1,
+            remedy="fetch the file again if it was cut off, or correct its first line",
+        )
+    if dim < 1 or not lines:
+        raise InputError("has no vectors", path=path, line=1, remedy="write an identifier and its numbers on each line")
+    identifiers: list[str] = []
+    numbers: list[int] = []
+    matrix = np.empty((len(lines), dim), dtype=np.float32)
+    for row, (number, line) in enumerate(lines):
+        identifier, *fields = line.rsplit(maxsplit=dim)  # from the right: spaces within the identifier stay as they are
+        is_entity = any(identifier in graph.entity_index for graph in graphs)
+        words = identifier.split()
+        too_long = len(words) > 1 and not is_entity and _is_number(words[-1])
+        if len(fields) < dim or too_long:
+            raise InputError(
+                f"has {len(words) + len(fields) - 1} numbers where {dim} are needed",
+                path=path,
+                line=number,
+                remedy="give every line an identifier and the same number of numbers",
+            )
+        try:
+            with np.errstate(over="ignore"):
+                matrix[row] = [float(field) for field in fields]
+        except ValueError as error:
+            raise InputError(
+                f"{str(error).partition(': ')[2] or 'a field'} is no number",
+                path=path,
+                line=number,
+                remedy="write an identifier and its numbers, separated by spaces",
+            ) from error
+        identifiers.append(identifier)
+        numbers.append(number)
+    return _checked(_Block(path, _index(path, identifiers, "line", numbers), matrix, "line", numbers))
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,202 @@
+"""Sums over the edges of a graph: products of a sparse matrix with vectors, and a softmax over each row.
+
+The edges are kept in the order of rows and of columns, so that gradients need no transposing and every sum is taken
+by one worker in a fixed order: the result does not hang on the number of threads, nor on a GPU's scheduling. Nothing of
+the size (edges, dim) is held, unless the weights of the edges are learned by operations on whole tensors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numba
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from rlea.models.training import Device
+
+# Sums may be reordered and fused for vector instructions; not-a-number and infinity keep their meaning.
+_FAST = {"reassoc", "nsz", "contract"}
+
+
+@dataclass(frozen=True, eq=False)
+class Edges:
+    """Where a sparse matrix has entries: row after row, and by column within a row.
+
+    Of two edges at the same place the weights add up.
+    """
+
+    rows: torch.Tensor  # (num_edges,) ascending
+    columns: torch.Tensor  # (num_edges,)
+    row_starts: torch.Tensor  # (num_rows + 1,): the edges of row i are row_starts[i] : row_starts[i + 1]
+    by_column: torch.Tensor  # (num_edges,) the edges in the order of columns
+    column_starts: torch.Tensor  # (num_columns + 1,)
+
+    @staticmethod
+    def of(
+        rows: NDArray[Any], columns: NDArray[Any], shape: tuple[int, int], device: Device = "cpu"
+    ) -> tuple[Edges, NDArray[np.intp]]:
+        """The edges, and the order in which they now are: edge i of the result was edge `order[i]`."""
+        order = np.lexsort((columns, rows))
+        rows, columns = rows[order], columns[order]
+        by_column = np.argsort(columns, kind="stable")
+        parts = (
+            rows,
+            columns,
+            np.searchsorted(rows, np.arange(shape[0] + 1)),
+            by_column,
+            np.searchsorted(columns[by_column], np.arange(shape[1] + 1)),
+        )
+        return Edges(*(torch.as_tensor(part.astype(np.int64), device=device) for part in parts)), order
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+def multiply(
+    edges: Edges, weights: torch.Tensor, vectors: torch.Tensor, *, tensor_gradient: bool = False
+) -> torch.Tensor:
+    """The matrix with these weights (num_edges,) times vectors (num_columns, dim): (num_rows, dim).
+
+    With `tensor_gradient` the CPU, too, takes the gradient of the weights by operations on whole tensors. These round
+    otherwise than the compiled loop, so a model must stay with one of the two for its vectors to stay the same.
+    """
+    result: torch.Tensor = _Product.apply(weights, vectors, edges, tensor_gradient)  # type: ignore[no-untyped-call]
+    return result
+
+
+def softmax_by_row(edges: Edges, logits: torch.Tensor) -> torch.Tensor:
+    """Weights (num_edges,) that are proportional to exp(logit) and add up to 1 in every row that has edges."""
+    result: torch.Tensor = _Softmax.apply(logits, edges)  # type: ignore[no-untyped-call]
+    return result
+
+
+def of_rows(edges: Edges, values: torch.Tensor) -> torch.Tensor:
+    """For every edge the value of its row: values (num_rows,) to (num_edges,)."""
+    result: torch.Tensor = _Spread.apply(values, edges.rows, edges.row_starts, None)  # type: ignore[no-untyped-call]
+    return result
+
+
+def of_columns(edges: Edges, values: torch.Tensor) -> torch.Tensor:
+    """For every edge the value of its column: values (num_columns,) to (num_edges,)."""
+    spread = _Spread.apply(values, edges.columns, edges.column_starts, edges.by_column)  # type: ignore[no-untyped-call]
+    result: torch.Tensor = spread
+    return result
+
+
+def sum_by_row(starts: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    """Sums of consecutive rows of `values` (n, ...): row i of the result sums values[starts[i] : starts[i + 1]]."""
+    return torch.segment_reduce(values, "sum", offsets=starts, axis=0, unsafe=True, initial=0.0)
+
+
+class _Product(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, weights: torch.Tensor, vectors: torch.Tensor, edges: Edges, tensor_gradient: bool
+    ) -> torch.Tensor:
+        ctx.save_for_backward(weights, vectors)
+        ctx.edges, ctx.tensor_gradient = edges, tensor_gradient
+        return _sum_edges(edges.row_starts, None, edges.columns, weights, vectors)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, torch.Tensor | None, None, None]:
+        weights, vectors = ctx.saved_tensors
+        edges, gradient = ctx.edges, gradients[0].contiguous()
+        of_weights = of_vectors = None
+        if ctx.needs_input_grad[0]:
+            by_tensors = ctx.tensor_gradient or gradient.device.type != "cpu"
+            inner_products = inner_products_by_tensors if by_tensors else inner_products_compiled
+            of_weights = inner_products(edges, gradient, vectors)
+        if ctx.needs_input_grad[1]:
+            of_vectors = _sum_edges(edges.column_starts, edges.by_column, edges.rows, weights, gradient)
+        return of_weights, of_vectors, None, None
+
+
+class _Softmax(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, logits: torch.Tensor, edges: Edges) -> torch.Tensor:
+        highest = torch.segment_reduce(logits, "max", offsets=edges.row_starts, axis=0, unsafe=True)
+        powers = (logits - highest[edges.rows]).exp()
+        weights = powers / sum_by_row(edges.row_starts, powers)[edges.rows]
+        ctx.save_for_backward(weights)
+        ctx.edges = edges
+        return weights
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, None]:
+        (weights,) = ctx.saved_tensors
+        weighted = weights * gradients[0]
+        return weighted - weights * sum_by_row(ctx.edges.row_starts, weighted)[ctx.edges.rows], None
+
+
+class _Spread(torch.autograd.Function):
+    """values[ids]; on the way back each value sums over its edges in a fixed order."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, values: torch.Tensor, ids: torch.Tensor, starts: torch.Tensor, order: torch.Tensor | None
+    ) -> torch.Tensor:
+        ctx.starts, ctx.order = starts, order
+        return values[ids]
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, None, None, None]:
+        gradient = gradients[0]
+        every = torch.arange(len(gradient), device=gradient.device)
+        summed = _sum_edges(ctx.starts, ctx.order, every, torch.ones_like(gradient), gradient[:, None])
+        return summed[:, 0], None, None, None
+
+
+def _sum_edges(
+    starts: torch.Tensor, order: torch.Tensor | None, ends: torch.Tensor, weights: torch.Tensor, vectors: torch.Tensor
+) -> torch.Tensor:
+    """Row i: the sum of weight times the vector at the end, over the edges order[starts[i] : starts[i + 1]].
+
+    `order` may be left out where the edges are in order.
+    """
+    if len(ends) == 0:
+        return vectors.new_zeros(len(starts) - 1, vectors.shape[1])
+    if order is not None:
+        ends, weights = ends[order], weights[order]
+    # A bag is a row of the matrix; one kernel gathers, weighs and sums it from front to back.
+    return torch.embedding_bag(vectors.contiguous(), ends, starts, False, 0, False, weights, True)[0]
+
+
+def inner_products_compiled(edges: Edges, gradient: torch.Tensor, vectors: torch.Tensor) -> torch.Tensor:
+    """For every edge the product of its row's gradient and its column's vector, (num_edges,). The way for processors.
+
+    Gradients are (num_rows, dim), vectors (num_columns, dim).
+    """
+    result = torch.empty(len(edges), dtype=vectors.dtype)
+    _inner_products_loop(
+        edges.rows.numpy(), edges.columns.numpy(), _rows_of(gradient), _rows_of(vectors), result.numpy()
+    )
+    return result
+
+
+def inner_products_by_tensors(edges: Edges, gradient: torch.Tensor, vectors: torch.Tensor) -> torch.Tensor:
+    """The same in operations on whole tensors: the way to a GPU."""
+    # Whole rows: `index_select` copies them many times faster than an index does.
+    return (gradient.index_select(0, edges.rows) * vectors.index_select(0, edges.columns)).sum(dim=1)
+
+
+def _rows_of(vectors: torch.Tensor) -> NDArray[np.float32]:
+    rows: NDArray[np.float32] = vectors.detach().contiguous().numpy()
+    return rows
+
+
+@numba.njit(cache=True, fastmath=_FAST, error_model="numpy")
+def _dot(a: Any, b: Any) -> Any:
+    total = np.float32(0.0)
+    for k in range(a.shape[0]):
+        total += a[k] * b[k]
+    return total
+
+
+@numba.njit(parallel=True, cache=True)
+def _inner_products_loop(rows: Any, columns: Any, gradient: Any, vectors: Any, result: Any) -> None:
+    for edge in numba.prange(len(rows)):
+        result[edge] = _dot(gradient[rows[edge]], vectors[columns[edge]])

@@ -1,0 +1,76 @@
+"""Names as vectors: character n-grams weighted by how rare they are. Sparse, no training, no seeds."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import asdict, dataclass
+from functools import cache
+
+from rlea.graph import GraphPair
+from rlea.graph.names import is_vowel_sign
+from rlea.progress import Progress, silent
+from rlea.search.bags import count_terms, having, weigh_terms
+from rlea.search.embeddings import Embeddings
+
+_OTHERS = re.compile(r"[\W_]+")  # all but letters and digits
+
+
+@dataclass(frozen=True)
+class NamesSettings:
+    """How names are cut into features."""
+
+    shortest: int = 2  # two-letter pieces keep short names (states, codes) comparable
+    longest: int = 4  # longer pieces only repeat what the shorter ones say
+
+
+def embed_names(
+    pair: GraphPair, settings: NamesSettings | None = None, *, seed: int = 0, progress: Progress = silent
+) -> Embeddings:
+    """TF-IDF vectors over character n-grams of the entities' names; rows are compared by cosine.
+
+    `seed` is accepted as by every embedding and changes nothing.
+    """
+    settings = settings or NamesSettings()
+    progress("names", 0, 1)
+    cut = cache(lambda word: pieces(word, settings))  # words recur
+    names = [plain(name) for name in (*pair.source.names, *pair.target.names)]
+    # A piece that occurs once connects nothing, but without it the rest would look too similar.
+    counts = count_terms([piece for word in name.split() for piece in cut(word)] for name in names)
+    both = weigh_terms(counts, having(counts))
+    progress("names", 1, 1)
+    info = {"model": "names", "settings": asdict(settings), "uses": "names"}
+    count = pair.source.num_entities
+    return Embeddings(both[:count], both[count:], name="names", measure="cosine", info=info)
+
+
+def pieces(word: str, settings: NamesSettings) -> list[str]:
+    """The pieces of a word with a blank before and behind it, so that its ends differ from what is within.
+
+    A word that is shorter than a piece is one piece, once.
+    """
+    padded = f" {word} "
+    found = []
+    for size in range(settings.shortest, settings.longest + 1):
+        found += [padded[first : first + size] for first in range(max(len(padded) - size, 0) + 1)]
+        if size >= len(padded):
+            break
+    return found
+
+
+def plain(name: str) -> str:
+    """A name without case, accents and punctuation, so that "Île-de-France" meets "ile de france".
+
+    Vowel signs of Indic and like scripts stay: without them many words would be the same.
+    """
+    if name.isascii():
+        return _OTHERS.sub(" ", name.lower()).strip()
+    decomposed = unicodedata.normalize("NFKD", name).casefold()
+    return " ".join(decomposed.translate(spelling(decomposed)).split())
+
+
+def spelling(text: str) -> dict[int, str | None]:
+    """What becomes of the characters of a decomposed text, for `str.translate`: accents go, punctuation is a blank."""
+    characters = set(text)
+    others = (one for one in characters if _OTHERS.match(one) and not is_vowel_sign(one))
+    return {ord(one): None if unicodedata.combining(one) else " " for one in others}

@@ -1,0 +1,294 @@
+"""RSN (Guo, Sun and Hu, 2019: RSN4EA): a recurrent network reads long walks over both graphs and skips.
+
+A walk e_1, r_1, e_2, r_2, ... is a sequence x_1, x_2, ... of entities and relations in turn; how walks cross from one
+graph to the other is said in `rlea.models.walks`. The network reads x_1 to x_t, normalised over the batch, and
+foretells x_{t+1}. Its outputs h_t come from two layers of long short-term memory, and where x_t is a relation
+the entity before it has a way around them:
+
+    h'_t = h_t                        at an entity,
+    h'_t = S1 h_t + S2 x_{t-1}        at a relation, whose subject x_{t-1} bears on the object x_{t+1} directly.
+
+With y = x_{t+1}, and h'_t normalised over the batch, the loss of a step is that of noise-contrastive estimation,
+
+    log(1 + exp(-s(y))) + sum over sampled z of log(1 + exp(s(z))),     s(z) = w_z . h'_t + b_z - log chance(z),
+
+with a table w, b and samples of its own for entities and for relations. The same entity in both graphs stands in
+like walks, and so comes to have like vectors x, compared by cosine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlea.errors import InputError
+from rlea.graph import GraphPair
+from rlea.models.training import Arrays, Device, choose_device, require_data, require_positive, train
+from rlea.models.triples import join_triples
+from rlea.progress import Progress, silent
+from rlea.search.embeddings import Embeddings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import torch
+
+    from rlea.models.rsn_network import NoiseSampler
+
+_LAYERS = 2
+
+
+@dataclass(frozen=True)
+class RSNSettings:
+    """Settings of RSN; the defaults are the published ones unless the comment says otherwise."""
+
+    dim: int = 100  # of the vectors and of the network's state
+    walk_length: int = 15  # entities and relations: eight entities, seven relations
+    walks_per_triple: int = 2  # walks that begin with it, in either direction and with every swap of a seed
+    depth_bias: float = 0.7
+    cross_bias: float = 0.7
+    keep: float = 0.6  # share of each layer's outputs that dropout leaves
+    # Entities sampled for the loss of a batch, shared by all its predictions; of a small vocabulary a third, as in the
+    # released program. Most of the time goes here: without a GPU a tenth of it is worth a thought.
+    num_samples: int = 10_240
+    learning_rate: float = 0.0005  # Adam
+    clip: float = 2.0  # greatest norm of a gradient, from the released program
+    max_epochs: int = 30
+    batch_size: int = 512  # walks
+    valid_from: int = 3  # first epoch with validation
+    valid_every: int = 3  # epochs between validations, and between checkpoints
+    # Validations in a row without a new best one; published: two that fall. Ten is all there are in 30 epochs: the
+    # scores waver by more than they rise, and stopped after three D_Y_15K_V1 ended under the published figure.
+    patience: int = 10
+    epochs_without_valid: int = 30  # our own, for pairs without validation links
+
+    def __post_init__(self) -> None:
+        require_positive("RSN", self)
+        if self.batch_size < 2:
+            raise InputError(f"the RSN setting batch_size is {self.batch_size}", remedy="give two walks or more")
+        if self.walk_length < 3 or self.walk_length % 2 == 0:
+            remedy = "give an odd number from 3: a walk begins and ends with an entity"
+            raise InputError(f"the RSN setting walk_length is {self.walk_length}", remedy=remedy)
+        for name in ("depth_bias", "cross_bias"):
+            if getattr(self, name) >= 1:
+                raise InputError(f"the RSN setting {name} is {getattr(self, name)}", remedy="it must be below one")
+        if self.keep > 1:
+            raise InputError(f"the RSN setting keep is {self.keep}", remedy="it must be one at most")
+
+
+def train_rsn(
+    pair: GraphPair,
+    settings: RSNSettings | None = None,
+    *,
+    seed: int = 0,
+    device: str = "auto",  # or cpu, or cuda
+    progress: Progress = silent,
+    checkpoint: Path | None = None,
+    epochs: int | None = None,
+) -> Embeddings:
+    """Vectors of all entities of a pair, compared by cosine; those of the epoch with the best validation Hits@1.
+
+    Learns from the triples, `pair.train` and (for stopping) `pair.valid`; `pair.test` is not read. The same seed on the
+    same machine, with the same number of threads, gives the same bytes. Made for a GPU: on two cores an epoch of a
+    15K pair takes many minutes. The rest is said at `rlea.models.training.train`.
+    """
+    settings = settings or RSNSettings()
+    require_data(pair, "RSN", seed)
+    chosen = choose_device(device)
+
+    def start(epoch: int, saved: Arrays) -> RSN:
+        return RSN(pair, settings, seed, chosen, saved)
+
+    return train(
+        pair,
+        settings,
+        start,
+        model="RSN",
+        version=1,
+        measure="cosine",
+        seed=seed,
+        device=chosen,
+        progress=progress,
+        checkpoint=checkpoint,
+        epochs=epochs,
+    )
+
+
+class RSN:
+    """RSN in training: walks drawn once, the network, and Adam's moments."""
+
+    def __init__(self, pair: GraphPair, settings: RSNSettings, seed: int, device: Device, saved: Arrays) -> None:
+        import torch
+
+        from rlea.models.adam_state import restore_adam, trained_tensors
+        from rlea.models.rsn_network import NoiseSampler
+        from rlea.models.walks import JointGraph, draw_walks
+
+        self.settings, self.seed, self.device = settings, seed, device
+        graph = JointGraph.of(join_triples(pair, swap=False), pair.train)
+        self.num_source, num_entities, num_relations = (
+            graph.num_source_entities,
+            graph.num_entities,
+            2 * graph.num_relations,
+        )
+        walks = draw_walks(
+            graph,
+            settings.walk_length,
+            per_triple=settings.walks_per_triple,
+            depth_bias=settings.depth_bias,
+            cross_bias=settings.cross_bias,
+            seed=seed,
+        )
+        self.walks = torch.as_tensor(walks, device=device)
+        self.samplers = {}
+        for kind, column, size in (("entity", 0, num_entities), ("relation", 1, num_relations)):
+            occurrences = np.bincount(graph.triples[:, column], minlength=size)
+            num_samples = max(1, min(settings.num_samples, size // 3))
+            self.samplers[kind] = NoiseSampler.of(occurrences, num_samples, device)
+        fresh = initial_parameters(num_entities, num_relations, settings.dim, seed=seed)
+        self.parameters = trained_tensors(fresh, saved, device)
+        self.optimiser = torch.optim.Adam(self.parameters.values(), lr=settings.learning_rate, fused=True)
+        restore_adam(self.optimiser, self.parameters, saved)
+
+    def run_epoch(self, epoch: int) -> float:
+        """One pass over all walks but those left over by the last whole batch; the loss per walk."""
+        import torch
+
+        batch = min(self.settings.batch_size, len(self.walks))
+        order = np.random.default_rng([self.seed, epoch]).permutation(len(self.walks))
+        order = order[: len(order) // batch * batch].reshape(-1, batch)
+        batches = torch.as_tensor(order, device=self.device)
+        generator = torch.Generator(self.device)
+        generator.manual_seed(int(np.random.SeedSequence([self.seed, epoch]).generate_state(1, np.uint64)[0] >> 1))
+        loss = torch.zeros((), device=self.device)  # left there until the end: to look at it would be to wait for it
+        for rows in batches:
+            loss += self._step(self.walks[rows].long(), generator)
+        return float(loss) / len(batches)
+
+    def _step(self, walks: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+        import torch
+
+        settings = self.settings
+        batch, length = walks.shape
+        shape = (_LAYERS, length - 1, batch, settings.dim)
+        kept = torch.empty(shape, device=self.device).bernoulli_(settings.keep, generator=generator) / settings.keep
+        noise = {kind: sampler.draw(generator) for kind, sampler in self.samplers.items()}
+        loss = walk_loss(self.parameters, walks, kept, noise, self.samplers)
+        self.optimiser.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(list(self.parameters.values()), settings.clip)
+        self.optimiser.step()
+        return loss.detach()
+
+    def vectors(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        entities = self.parameters["entities"].detach().cpu().numpy().copy()
+        return entities[: self.num_source], entities[self.num_source :]
+
+    def arrays(self, epoch: int) -> Arrays:
+        from rlea.models.adam_state import adam_arrays
+
+        return adam_arrays(self.optimiser, self.parameters)
+
+
+def walk_loss(
+    parameters: Mapping[str, torch.Tensor],
+    walks: torch.Tensor,  # (batch, length) entities and relations in turn
+    kept: torch.Tensor,  # (layers, length - 1, batch, dim) what dropout leaves of outputs, as factors
+    noise: Mapping[str, torch.Tensor],  # sampled entities and relations
+    samplers: Mapping[str, NoiseSampler],
+) -> torch.Tensor:
+    """Loss per walk, a sum over the steps of the walk."""
+    outputs = predictions(parameters, walks, kept)  # (batch, length - 1, dim)
+    dim = outputs.shape[2]
+    loss = outputs.new_zeros(())
+    for kind, first in (("relation", 0), ("entity", 1)):  # a relation follows an entity, and the other way round
+        loss = loss + noise_loss(
+            outputs[:, first::2].reshape(-1, dim),
+            walks[:, first + 1 :: 2].reshape(-1),
+            parameters[f"{kind}_weights"],
+            parameters[f"{kind}_biases"],
+            noise[kind],
+            samplers[kind].log_chances,
+        )
+    return loss / len(walks)
+
+
+def predictions(parameters: Mapping[str, torch.Tensor], walks: torch.Tensor, kept: torch.Tensor) -> torch.Tensor:
+    """The network's outputs h' at all elements of the walks but the last, normalised: (batch, length - 1, dim)."""
+    import torch
+    from torch.nn.functional import embedding
+
+    from rlea.models.rsn_network import LinearLSTM, normalise
+
+    entities = embedding(walks[:, :-1:2], parameters["entities"])  # (batch, length // 2, dim)
+    relations = embedding(walks[:, 1::2], parameters["relations"])
+    inputs = normalise(
+        torch.stack([entities, relations], dim=2).flatten(1, 2), parameters["input_scale"], parameters["input_shift"]
+    )
+    hidden = inputs.transpose(0, 1).contiguous()  # (length - 1, batch, dim)
+    for layer in range(_LAYERS):
+        own = (parameters[f"lstm{layer}_{part}"] for part in ("w", "u", "b"))
+        hidden = LinearLSTM.apply(hidden, *own) * kept[layer]  # type: ignore[no-untyped-call]
+    hidden = hidden.transpose(0, 1)
+    skipping = hidden[:, 1::2] @ parameters["s1"] + inputs[:, ::2] @ parameters["s2"]
+    outputs = torch.stack([hidden[:, ::2], skipping], dim=2).flatten(1, 2)
+    return normalise(outputs, parameters["output_scale"], parameters["output_shift"])
+
+
+def noise_loss(
+    outputs: torch.Tensor,  # (n, dim)
+    true: torch.Tensor,  # (n,) the id that comes next
+    weights: torch.Tensor,  # (num_ids, dim)
+    biases: torch.Tensor,  # (num_ids, 1)
+    noise: torch.Tensor,  # (num_samples,) sampled ids
+    log_chances: torch.Tensor,  # (num_ids,) of being sampled
+) -> torch.Tensor:
+    """The noise-contrastive loss, a sum over the predictions.
+
+    A sampled id that happens to be the true one stays, as in the estimation's theory: noise may be true.
+    """
+    import torch
+    from torch.nn.functional import embedding, softplus
+
+    from rlea.models.rsn_network import NoiseScores
+
+    ids = torch.cat([true, noise])
+    looked_up, offsets = embedding(ids, weights), embedding(ids, biases)[:, 0] - log_chances[ids]
+    cut = len(true)
+    true_scores = (outputs * looked_up[:cut]).sum(dim=1) + offsets[:cut]
+    loss: torch.Tensor = softplus(-true_scores).sum() + NoiseScores.apply(outputs, looked_up[cut:], offsets[cut:])  # type: ignore[no-untyped-call]
+    return loss
+
+
+def initial_parameters(num_entities: int, num_relations: int, dim: int, *, seed: int) -> dict[str, NDArray[np.float32]]:
+    """Tables and matrices as the released program fills them, but for the biases of predictions.
+
+    Those begin where an id is as likely as any other, not at zero, where it is as likely to come next as not: the first
+    thousand steps would go into unlearning that. `num_relations` counts the reverses too.
+    """
+    random = np.random.default_rng([seed, 0])
+
+    def table(num_rows: int) -> NDArray[Any]:
+        values = random.standard_normal((num_rows, dim))
+        while (far := np.abs(values) > 2).any():
+            values[far] = random.standard_normal(int(far.sum()))
+        values *= np.sqrt(2.6 / (num_rows + dim))  # the width keeps the variance of 2 / (num_rows + dim)
+        return values
+
+    result: dict[str, NDArray[Any]] = {}
+    for kind, tables, size in (("entity", "entities", num_entities), ("relation", "relations", num_relations)):
+        result[tables], result[f"{kind}_weights"] = table(size), table(size)
+        result[f"{kind}_biases"] = np.full((size, 1), -np.log(size))
+    for skip in ("s1", "s2"):
+        result[skip] = random.uniform(-1, 1, (dim, dim)) * np.sqrt(3 / dim)
+    for place in ("input", "output"):
+        result[f"{place}_scale"], result[f"{place}_shift"] = np.ones(dim), np.zeros(dim)
+    for layer in range(_LAYERS):
+        rows = np.linalg.qr(random.standard_normal((4 * dim, 2 * dim)))[0].T  # orthonormal
+        result[f"lstm{layer}_w"], result[f"lstm{layer}_u"] = np.split(rows, 2)
+        result[f"lstm{layer}_b"] = np.repeat([0.0, 0.0, 1.0, 0.0], dim)  # the forget gate, third of o, i, f, g, open
+    return {name: value.astype(np.float32) for name, value in result.items()}

@@ -1,0 +1,254 @@
+"""The course that training takes, whatever the model: epochs, validation, checkpoints, and what is told about them."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlea.errors import InputError
+from rlea.graph import GraphPair
+from rlea.models.early_stop import EarlyStop, hits_at_1, validation_pool
+from rlea.progress import Progress, silent
+from rlea.search.embeddings import Embeddings
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Arrays = dict[str, NDArray[Any]]
+Device = Literal["cpu", "cuda"]
+
+
+class Course(Protocol):
+    """What the settings of every trained model say of its course (a frozen dataclass)."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def max_epochs(self) -> int: ...
+    @property
+    def valid_from(self) -> int:  # first epoch with validation
+        ...
+    @property
+    def valid_every(self) -> int:  # epochs between validations, and between checkpoints
+        ...
+    @property
+    def patience(self) -> int:  # validations in a row without a new best one before training stops
+        ...
+    @property
+    def epochs_without_valid(self) -> int:  # for pairs without validation links
+        ...
+
+
+class Training(Protocol):
+    """A model in training. All randomness of an epoch follows from the seed and the number of the epoch."""
+
+    def run_epoch(self, epoch: int) -> float:
+        """Train for one epoch (the first is 1); the mean loss."""
+        ...
+
+    def vectors(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Vectors of the source and of the target entities as they are now, in one space; not changed afterwards."""
+        ...
+
+    def arrays(self, epoch: int) -> Mapping[str, NDArray[Any]]:
+        """All that the epochs after this one depend on."""
+        ...
+
+
+def train(
+    pair: GraphPair,
+    settings: Course,
+    start: Callable[[int, Arrays], Training],
+    *,
+    model: str,  # as people write it, such as AlignE
+    version: int,  # of the state and of the random draws: carried on under others, a run would be neither old nor new
+    measure: str,
+    seed: int,
+    device: Device,
+    progress: Progress = silent,
+    checkpoint: Path | None = None,
+    epochs: int | None = None,
+    more: Mapping[str, Any] | None = None,  # what else belongs to the identity of a run and into its record
+    started: float | None = None,  # `time.perf_counter()` when the work began, where it began before this call
+) -> Embeddings:
+    """Train a model and return the vectors of the epoch with the best validation Hits@1 (or the last without links).
+
+    `start(epoch, arrays)` makes the model as it was after that epoch, or afresh for (0, {}). `pair.test` is not read.
+    With `checkpoint` the state is kept in that file, and a run that finds the file goes on from it. `epochs` bounds
+    the training in place of the settings. `info` tells how it went: among others `seconds` in all, and `resumed_at`,
+    the epochs after which it was taken up again.
+    """
+    from rlea.models.checkpoint import load_checkpoint, save_checkpoint
+
+    started = time.perf_counter() if started is None else started
+    stage = model.lower().replace("-", "")
+    pool_ids = validation_pool(pair.target.num_entities, pair.train)
+    validates = len(pair.valid) > 0
+    last_epoch = settings.max_epochs if validates else min(settings.epochs_without_valid, settings.max_epochs)
+    if epochs is not None:
+        if epochs < 1:
+            raise InputError(f"the number of epochs is {epochs}", remedy="it must be above zero")
+        last_epoch = epochs
+    run = identity(pair, settings, model, version, seed, device) | dict(more or {})
+    stop = EarlyStop(settings.patience)
+    epoch, loss = 0, float("nan")
+    best: tuple[NDArray[np.float32], NDArray[np.float32]] | None = None
+    saved: Arrays = {}
+    seconds_before, resumed_at = 0.0, []
+    if checkpoint is not None and checkpoint.exists():
+        saved, state = load_checkpoint(checkpoint, run)
+        epoch, loss, stop = state["epoch"], state["loss"], EarlyStop(**state["stop"])
+        if "best.source" in saved:
+            best = saved.pop("best.source"), saved.pop("best.target")
+        seconds_before, resumed_at = state["seconds"], [*state["resumed_at"], epoch]
+        if epoch > last_epoch:
+            raise InputError(
+                f"is the checkpoint of epoch {epoch}, and at most {last_epoch} epochs are asked for",
+                path=checkpoint,
+                remedy=f"delete it to train afresh, or give --epochs {epoch} or more",
+            )
+        if epoch < last_epoch and not stop.should_stop:
+            progress(stage, epoch, last_epoch, f"going on from epoch {epoch}")
+    with repeatable(device):
+        training = start(epoch, saved)
+        while epoch < last_epoch and not stop.should_stop:
+            epoch += 1
+            loss = training.run_epoch(epoch)
+            if validates and epoch >= settings.valid_from and (epoch - settings.valid_from) % settings.valid_every == 0:
+                now = training.vectors()
+                if stop.record(epoch, hits_at_1(*now, pair.valid, pool_ids, measure)):
+                    best = now
+            if checkpoint is not None and epoch % settings.valid_every == 0:
+                arrays = dict(training.arrays(epoch))
+                if best is not None:
+                    arrays["best.source"], arrays["best.target"] = best
+                state = {"run": run, "epoch": epoch, "loss": loss, "stop": asdict(stop), "resumed_at": resumed_at}
+                state["seconds"] = seconds_before + time.perf_counter() - started
+                save_checkpoint(checkpoint, arrays, state)
+            note = f"loss {loss:.3f}"
+            if stop.best_epoch:
+                note += f"  valid Hits@1 {stop.last_score:.3f}"
+            progress(stage, epoch, last_epoch, note)
+        source, target = training.vectors() if best is None else best
+    info: dict[str, Any] = {
+        "model": model,
+        "seed": seed,
+        "device": device,
+        "settings": asdict(_dataclass(settings)),
+        "epochs": epoch,
+        "epoch_of_vectors": stop.best_epoch or epoch,
+        "loss": loss,
+        "valid_hits_at_1": stop.best_score if stop.best_epoch else None,
+        "stopped": "validation no longer rose" if stop.should_stop else "number of epochs reached",
+        "seconds": seconds_before + time.perf_counter() - started,
+        "resumed_at": resumed_at,
+        **(more or {}),
+    }
+    if not validates:
+        info["note"] = f"no validation links: trained for a fixed {last_epoch} epochs"
+    return Embeddings(source.copy(), target.copy(), stage, measure, info)
+
+
+def choose_device(device: str) -> Device:
+    """The device to train on, by its name or `auto`."""
+    if device not in ("auto", "cpu", "cuda"):
+        raise InputError(f"unknown device {device!r}", remedy="use auto, cpu or cuda")
+    if device == "cpu":
+        return "cpu"
+    import torch
+
+    if torch.cuda.is_available():
+        return "cuda"
+    if device == "cuda":
+        raise InputError("no CUDA device is available", remedy="ask for the device 'cpu' or 'auto'")
+    return "cpu"
+
+
+def require_data(pair: GraphPair, model: str, seed: int) -> None:
+    """Refuse what no model can be trained on: no seeds, no triples, a seed number out of range."""
+    if not 0 <= seed < 2**63:
+        raise InputError(f"the seed is {seed}", remedy="give a number from 0 to 2^63 - 1")
+    if len(pair.train) == 0:
+        raise InputError(
+            f"{pair.name} has no training links, and {model} needs some to bring two graphs into one space",
+            remedy="give training links or embed the entities by their names",
+        )
+    if pair.source.num_triples == 0 or pair.target.num_triples == 0:
+        raise InputError(
+            f"{pair.name} has a graph without relation triples, and {model} needs them",
+            remedy="embed the entities by their names",
+        )
+
+
+def require_positive(model: str, settings: DataclassInstance, *may_be_zero: str) -> None:
+    """Refuse numbers that are not above zero (or, for some, below it), and what is no finite number."""
+    for name, value in asdict(settings).items():
+        if isinstance(value, (str, bool)):
+            continue
+        if not np.isfinite(value) or value < 0 or (value == 0 and name not in may_be_zero):
+            least = "zero or more" if name in may_be_zero else "above zero"
+            raise InputError(f"the {model} setting {name} is {value}", remedy=f"it must be {least}")
+
+
+def identity(pair: GraphPair, settings: Course, model: str, version: int, seed: int, device: str) -> dict[str, Any]:
+    """What must agree for a run to be taken up again: data (without the test links), settings, seed, device.
+
+    The numbers of epochs may differ: a longer run is the shorter one carried on.
+    """
+    links = hashlib.sha256()
+    for part in (pair.train, pair.valid):
+        links.update(f"{len(part)}\n".encode())
+        links.update(part.source_ids.tobytes() + part.target_ids.tobytes())
+    free = ("max_epochs", "epochs_without_valid")
+    kept = {name: value for name, value in asdict(_dataclass(settings)).items() if name not in free}
+    return {
+        "model": model,
+        "version": version,
+        "source": pair.source.fingerprint,
+        "target": pair.target.fingerprint,
+        "links": links.hexdigest(),
+        "seed": seed,
+        "device": device,
+        **kept,
+    }
+
+
+@contextmanager
+def repeatable(device: Device) -> Iterator[None]:
+    """On a GPU, let sums run in a fixed order; on the CPU nothing needs to change."""
+    if device == "cpu":
+        yield
+        return
+    import os
+
+    import torch
+
+    before = torch.are_deterministic_algorithms_enabled()
+    only_warned = torch.is_deterministic_algorithms_warn_only_enabled()
+    # Without it CUDA's products may differ between runs. It counts only if it is set before the first of them.
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    except RuntimeError as problem:
+        if "CUBLAS_WORKSPACE_CONFIG" not in str(problem):
+            raise
+        raise InputError(
+            "this process used the GPU before in a way that cannot be repeated to the byte",
+            remedy="set CUBLAS_WORKSPACE_CONFIG=:4096:8 before starting it",
+        ) from problem
+    finally:
+        torch.use_deterministic_algorithms(before, warn_only=only_warned)
+
+
+def _dataclass(settings: Any) -> DataclassInstance:
+    checked: DataclassInstance = settings
+    return checked

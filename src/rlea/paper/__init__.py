@@ -1,0 +1,1 @@
+"""The agent of the paper: environment, policy, REINFORCE, presets."""

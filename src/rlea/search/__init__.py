@@ -1,0 +1,1 @@
+"""Vectors, and the search for candidate pairs: exact, approximate, by names."""

@@ -1,0 +1,570 @@
+"""Candidate pairs for pools too large for the exact search: only entities that lie near each other are compared.
+
+The vectors are put into cells (k-means on a sample of both sides). Every entity belongs to the cell nearest to it and
+probes the few cells nearest to it; a pair is scored, by the true measure and for both directions at once, if one of
+the two probes the cell of the other. (If only sources probed, the same recall would take more pairs: three times as
+many for AlignE's vectors, a third more for RSN's. Who lies far from the centre of its cell is hard to find, but can
+look around by itself.) How many cells have to be probed differs from vectors to vectors, so it is found out on a sample
+of entities whose exact candidates are known, and another sample says how many were found in the end.
+
+Nearest is meant as follows. `cosine`: the angle between vector and centre. `manhattan`: the Euclidean distance to the
+centre (it bounds the Manhattan distance, and a mean is the centre that fits it). `inner`: entities belong by Euclidean
+distance, so that a cell holds vectors alike in direction and length, and probe by the inner product with the centre,
+which is their mean score in the cell. Whatever this misses shows in the recall.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from rlea.errors import InputError
+from rlea.graph import Ids
+from rlea.progress import Progress, silent
+from rlea.search.candidates import (
+    BLOCK_COLUMNS,
+    BLOCK_ROWS,
+    LANES,
+    Candidates,
+    Floats,
+    _keep_best_of_rows,
+    _replace_worst,
+    _sort_best,
+    find_candidates,
+    manhattan_block,
+    mix,
+    scales_of,
+)
+from rlea.search.rows import FINE, BlockProduct, Scale, coarse_reach, from_whole, square_length, whole_of
+
+if TYPE_CHECKING:
+    from rlea.search.embeddings import Embeddings
+
+RECALL = 0.95  # wanted share of the exact candidates
+SAMPLE = 500  # entities a side whose exact candidates are known: the recall is then known to about a point
+CELLS_PER_ROOT = 6.0  # cells = this times the root of the larger pool; more cost more to find and less to search
+TRAINING_PER_CELL = 40  # vectors a cell that k-means looks at; with 24, a seventh more pairs were scored than with 64
+ITERATIONS = 4  # of k-means; between 3 and 12 hardly anything changes
+EXACT_SHARE = 0.5  # of all pairs: where more would be scored, little is gained over the exact search
+CHUNK = 1 << 13  # rows handled together where no block of scores is made of them
+PROBES_AT_ONCE = 1 << 24  # probes kept together (a list of them takes 64 MiB)
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """Candidates, and how they were found.
+
+    The recalls are shares of the exact k best that are among the candidates, measured on `sampled` entities a side that
+    had no part in choosing `probes` (pools of fewer than 1,000 serve whole for both). Where cells would not have paid,
+    the search was exact: `probes` is then `num_cells` and the recalls are 1 without a sample.
+    """
+
+    candidates: Candidates
+    forward_recall: float  # of the targets of a source
+    backward_recall: float  # of the sources of a target
+    num_cells: int
+    probes: int  # cells that an entity looked into
+    share: float  # of all pairs that were scored, those met from both sides counted twice
+    sampled: int
+
+    @property
+    def recall(self) -> float:
+        """The lower of both directions."""
+        return min(self.forward_recall, self.backward_recall)
+
+    @property
+    def is_exact(self) -> bool:
+        return self.probes >= self.num_cells
+
+    def as_dict(self) -> dict[str, Any]:
+        """What the record of a run says."""
+        return {
+            "kind": "approximate",
+            "exact_instead": self.is_exact,
+            "recall": round(self.recall, 4),
+            "forward_recall": round(self.forward_recall, 4),
+            "backward_recall": round(self.backward_recall, 4),
+            "sampled": self.sampled,
+            "cells": self.num_cells,
+            "probes": self.probes,
+            "share_of_pairs": round(self.share, 5),
+        }
+
+
+def search_approximately(
+    embeddings: Embeddings,
+    source_ids: NDArray[np.integer],
+    target_ids: NDArray[np.integer],
+    k: int = 50,
+    *,
+    recall: float = RECALL,
+    num_cells: int | None = None,
+    probes: int | None = None,
+    seed: int = 0,
+    progress: Progress = silent,
+) -> Search:
+    """Nearly the k best targets of every source and the k best sources of every target, with the recall as measured.
+
+    `source_ids` (num_rows,) and `target_ids` (num_columns,) are entity ids, rows of the dense vectors; what comes back
+    has the conventions of `find_candidates`, and an entity that meets fewer than k others in its cells has empty places
+    (-1). `recall` (0 to 1) is wanted in both directions and decides how many cells are probed; `probes` sets their
+    number instead. Besides vectors and candidates, one and a half times the memory of the pools' vectors is needed.
+    The same seed gives the same candidates, and the order of the pools decides nothing but ties.
+    """
+    if embeddings.is_sparse:
+        raise InputError("approximate search is for dense vectors, and these are sparse", remedy="use the exact search")
+    if not 0 < recall <= 1:
+        raise InputError(f"the wanted recall is {recall}", remedy="give a number above 0, up to 1")
+    for name, value in (("k", k), ("num_cells", num_cells), ("probes", probes)):
+        if value is not None and value < 1:
+            raise InputError(f"{name} is {value}", remedy="give a number of at least 1")
+    sources: Ids = np.asarray(source_ids, dtype=np.int32)
+    targets: Ids = np.asarray(target_ids, dtype=np.int32)
+    if len(sources) == 0 or len(targets) == 0:
+        return Search(find_candidates(embeddings, sources, targets, k), 1.0, 1.0, 0, 0, 0.0, 0)
+    scales = _scales_for(embeddings)
+    source = _Side.of(embeddings.source, sources, scales[0], seed)
+    target = _Side.of(embeddings.target, targets, scales[1], seed)
+    forward_k, backward_k = min(k, len(targets)), min(k, len(sources))
+    products = None if embeddings.measure == "manhattan" else BlockProduct(BLOCK_ROWS * BLOCK_COLUMNS, coarse=False)
+    finder = _Finder(embeddings.measure, source, target, forward_k, backward_k, progress, products)
+    size = max(len(sources), len(targets))
+    centres = finder.find_centres(min(num_cells or round(CELLS_PER_ROOT * math.sqrt(size)), size))
+    source_cells, target_cells = finder.fill_cells(centres, source), finder.fill_cells(centres, target)
+    chosen = probes or finder.choose_probes(source_cells, target_cells, recall)
+    if chosen is None:
+        del finder, source, target
+        found = find_candidates(embeddings, sources, targets, k, progress)
+        return Search(found, 1.0, 1.0, len(centres), len(centres), 1.0, 0)
+    forward, backward = _Best(len(sources), forward_k), _Best(len(targets), backward_k)
+    scored = finder.look_into_cells(source, target, target_cells, chosen, forward, backward, False)
+    if chosen < len(target_cells.centres):
+        scored += finder.look_into_cells(target, source, source_cells, chosen, backward, forward, True)
+    forward.sort(len(targets))
+    backward.sort(len(sources))
+    best_scores = [best.scores for best in (forward, backward)]
+    if scales[0].scale is not None and scales[1].scale is not None:
+        best_scores = [from_whole(scores, (scales[0].scale, scales[1].scale)) for scores in best_scores]
+    found = Candidates(sources, targets, forward.ids, best_scores[0], backward.ids, best_scores[1], embeddings)
+    recalls: list[float] = []
+    sampled: list[int] = []
+    for own, other, best in ((source, target, forward), (target, source, backward)):
+        part = own.sample(0)
+        _, exact = finder.find_exactly(own.vectors[part], other.vectors, best.ids.shape[1])
+        recalls.append(_share_found(best.scores[own.names[part]], exact))
+        sampled.append(part.stop - part.start)
+    share = scored / (len(sources) * len(targets))
+    return Search(
+        found, recalls[0], recalls[1], len(centres), min(chosen, len(centres)), share=share, sampled=min(sampled)
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Scales:
+    """How vectors of one side become whole numbers: to be compared with each other, and to be put into cells."""
+
+    scale: Scale | None  # None for `manhattan`, which compares them as they are
+    spot: float  # what those are multiplied by to be put into cells; both sides then have one scale
+    reach: float  # the length of the longest, then
+    dtype: Any
+
+
+def _scales_for(embeddings: Embeddings) -> tuple[_Scales, _Scales]:
+    scales = scales_of(embeddings)
+    for side, own in zip(("source", "target"), scales, strict=True):
+        if np.isnan(own.factors).any():
+            raise InputError(
+                f"the {side} vectors hold values that are no finite numbers",
+                remedy="train them again or repair the file they came from",
+            )
+    if embeddings.measure == "cosine":
+        # Directions need not be known more closely to tell near cells from others.
+        reach = coarse_reach(embeddings.source.shape[1])
+        first, second = (_Scales(scale, reach * scale.unit, reach, np.float32) for scale in scales)
+        return first, second
+    unit = max(scale.unit for scale in scales)  # of the side with the longer vectors
+    if embeddings.measure == "manhattan":
+        one = _Scales(None, 1.0 / unit, FINE, np.float64)
+        return one, one
+    first, second = (_Scales(scale, scale.unit / unit, FINE, np.float64) for scale in scales)
+    return first, second
+
+
+@dataclass(frozen=True, eq=False)
+class _Side:
+    """One pool in an order that hangs on the vectors alone, so that neither ids nor positions can tell anything."""
+
+    vectors: NDArray[Any]  # (num_entities, dim), of which scores are made: whole numbers; for `manhattan` as they are
+    names: Ids  # (num_entities,) their positions in the pool
+    scales: _Scales
+
+    @classmethod
+    def of(cls, vectors: Any, ids: Ids, scales: _Scales, seed: int) -> _Side:
+        order = _order_by_content(vectors, ids, seed)
+        result = np.empty((len(ids), vectors.shape[1]), dtype=np.float32 if scales.scale is None else np.int32)
+        for start in range(0, len(ids), CHUNK):  # without a second copy of them all
+            part = ids[order[start : start + CHUNK]]
+            result[start : start + CHUNK] = vectors[part] if scales.scale is None else scales.scale.whole(vectors, part)
+        return cls(result, order.astype(np.int32), scales)
+
+    def spots(self, part: Any) -> NDArray[Any]:
+        """Where entities lie among the cells, as whole numbers."""
+        own = np.ascontiguousarray(self.vectors[part])
+        result = np.empty(own.shape, self.scales.dtype)
+        _round_rows(own, self.scales.spot, result)
+        return result
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def sample(self, number: int) -> slice:
+        """The last entities, or those before; k-means looks at the first. Small pools are taken whole."""
+        if len(self) < 2 * SAMPLE:
+            return slice(0, len(self))
+        return slice(len(self) - (number + 1) * SAMPLE, len(self) - number * SAMPLE)
+
+
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """The cells that hold entities of one side."""
+
+    centres: NDArray[Any]  # (num_cells, dim), whole numbers
+    offsets: NDArray[Any] | None  # (num_cells,) to be taken from the products with the centres when probing
+    cells: Ids  # (num_entities,) the cell of every entity
+
+    def affinities(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """How near rows of the other side are to every cell, higher is nearer; (num_rows, num_cells)."""
+        return _affinities(rows, self.centres, self.offsets)
+
+    def places(self, side: _Side, rows: NDArray[np.integer], members: NDArray[np.integer]) -> NDArray[np.int64]:
+        """How many cells row i of the other side would probe before it meets member i; (num_rows,)."""
+        result = np.empty(len(rows), dtype=np.int64)
+        for top in range(0, len(rows), BLOCK_ROWS):
+            affinities = self.affinities(side.spots(rows[top : top + BLOCK_ROWS]))
+            own = np.take_along_axis(affinities, self.cells[members[top : top + BLOCK_ROWS], None], axis=1)
+            result[top : top + BLOCK_ROWS] = (affinities > own).sum(axis=1)
+        return result
+
+    def shares(self, rows: NDArray[Any]) -> NDArray[np.float64]:
+        """Which share of the entities a row meets on average with 1, 2, ... probes; (num_cells,)."""
+        order = np.argsort(-self.affinities(rows), axis=1, kind="stable")
+        sizes = np.bincount(self.cells, minlength=len(self.centres))
+        return np.asarray(sizes[order].cumsum(axis=1).mean(axis=0) / len(self.cells))
+
+
+class _Best:
+    """Heaps of the best partners so far of every entity, by position in the pool."""
+
+    def __init__(self, count: int, k: int) -> None:
+        self.ids = np.full((count, k), -1, dtype=np.int32)
+        self.scores = np.full((count, k), -np.inf, dtype=np.float32)
+
+    def sort(self, num_others: int) -> None:
+        _sort_best(self.ids, self.scores, np.arange(len(self.ids)), np.arange(num_others))
+
+
+@dataclass(frozen=True, eq=False)
+class _Finder:
+    """The stages of one search."""
+
+    measure: str
+    source: _Side
+    target: _Side
+    forward_k: int
+    backward_k: int
+    progress: Progress
+    products: BlockProduct | None  # None for `manhattan`
+
+    def find_centres(self, num_cells: int) -> NDArray[Any]:
+        """k-means (Lloyd) on a sample of both sides; (num_cells, dim), cells that lost all their vectors left out."""
+        share = min(1.0, TRAINING_PER_CELL * num_cells / (len(self.source) + len(self.target)))
+        firsts = [int(np.ceil(share * len(side))) for side in (self.source, self.target)]
+        # Spread over the sample, which comes in an order that is random as far as anybody knows.
+        chosen = np.arange(num_cells) * sum(firsts) // num_cells
+        is_source = chosen < firsts[0]
+        spots = self.source.spots(chosen[is_source]), self.target.spots(chosen[~is_source] - firsts[0])
+        centres = np.concatenate(spots)
+        for number in range(ITERATIONS):
+            self.progress("cells", number, ITERATIONS)
+            sums, members = np.zeros(centres.shape), np.zeros(len(centres), dtype=np.int64)
+            for side, count in zip((self.source, self.target), firsts, strict=True):
+                cells = _nearest_cells(side, count, centres, self.belonging(centres))
+                for start in range(0, count, CHUNK):
+                    part = slice(start, min(start + CHUNK, count))
+                    _add_to_cells(side.spots(part), cells[part], sums, members)
+            used = members > 0
+            means = sums[used] / members[used, None]
+            centres = np.empty(means.shape, centres.dtype)
+            _round_centres(means, self.source.scales.reach if self.measure == "cosine" else 0.0, centres)
+        self.progress("cells", ITERATIONS, ITERATIONS, f"{len(centres):,} cells")
+        return centres
+
+    def belonging(self, centres: NDArray[Any]) -> NDArray[Any] | None:
+        """What to take from the products with the centres so that the highest is of the nearest; (num_cells,)."""
+        if self.measure == "cosine":
+            return None
+        return np.asarray(0.5 * (centres * centres).sum(axis=1))  # of whole numbers: exact in any order
+
+    def fill_cells(self, centres: NDArray[Any], side: _Side) -> _Cells:
+        """The cell of every entity of a side; cells without any are not worth a probe and left out."""
+        cells = _nearest_cells(side, len(side), centres, self.belonging(centres))
+        used, places = np.unique(cells, return_inverse=True)
+        centres = np.ascontiguousarray(centres[used])
+        offsets = None if self.measure == "inner" else self.belonging(centres)
+        return _Cells(centres, offsets, places.astype(np.int32))
+
+    def choose_probes(self, source_cells: _Cells, target_cells: _Cells, recall: float) -> int | None:
+        """The fewest probes that find the wanted share of a sample's exact candidates; none where exact is as fast.
+
+        Which cells an entity probes first tells for every exact pair how many probes would find it. One standard error
+        is added to the wanted share.
+        """
+        rows, columns = self.source.sample(1), self.target.sample(1)
+        found, _ = self.find_exactly(self.source.vectors[rows], self.target.vectors, self.forward_k)
+        known, _ = self.find_exactly(self.target.vectors[columns], self.source.vectors, self.backward_k)
+        needed = 1
+        for sources, targets, shape in (
+            (np.repeat(np.arange(rows.start, rows.stop), found.shape[1]), found.ravel(), found.shape),
+            (known.ravel(), np.repeat(np.arange(columns.start, columns.stop), known.shape[1]), known.shape),
+        ):
+            by_source = target_cells.places(self.source, sources, targets)
+            by_target = source_cells.places(self.target, targets, sources)
+            needed = max(needed, _fewest_probes(np.minimum(by_source, by_target).reshape(shape), recall))
+        share = 0.0
+        for cells, others in ((target_cells, self.source.spots(rows)), (source_cells, self.target.spots(columns))):
+            share += float(cells.shares(others)[min(needed, len(cells.centres)) - 1])
+        return None if share > EXACT_SHARE else needed
+
+    def find_exactly(self, queries: NDArray[Any], others: NDArray[Any], k: int) -> tuple[Ids, Floats]:
+        """The exact k best of the others for every query, best first: their rows and scores, (num_queries, k)."""
+        best = _Best(len(queries), k)
+        for left in range(0, len(others), BLOCK_COLUMNS):
+            part = others[left : left + BLOCK_COLUMNS]
+            block = self.score(queries, part)
+            _keep_best_of_rows(block, 0, left, best.ids, best.scores)
+            self.progress("recall", left + len(part), len(others))
+        best.sort(len(others))
+        return best.ids, best.scores
+
+    def score(self, rows: NDArray[Any], columns: NDArray[Any]) -> Floats:
+        """A block of scores, as whole numbers where they are products; it holds until the next one is asked for."""
+        if self.products is not None:
+            return self.products(rows, columns)
+        block = np.empty((len(rows), len(columns)), dtype=np.float32)
+        manhattan_block(rows, columns, block)
+        return block
+
+    def look_into_cells(
+        self,
+        probing: _Side,
+        held: _Side,
+        cells: _Cells,
+        probes: int,
+        own_best: _Best,
+        held_best: _Best,
+        is_second: bool,
+    ) -> int:
+        """Score every entity of one side with those that lie in the cells it probes; the number of pairs scored."""
+        num_cells = len(cells.centres)
+        probes = min(probes, num_cells)
+        by_cell = np.argsort(cells.cells, kind="stable")
+        starts = np.searchsorted(cells.cells[by_cell], np.arange(num_cells + 1))
+        held_vectors, held_names = held.vectors[by_cell], held.names[by_cell]
+        scored, slab = 0, max(PROBES_AT_ONCE // probes, 1)
+        for top in range(0, len(probing), slab):
+            probed = _best_cells(probing, slice(top, top + slab), cells, probes)
+            probers, prober_starts = _group(probed, num_cells)
+            for cell in range(num_cells):
+                for left in range(starts[cell], starts[cell + 1], BLOCK_COLUMNS):
+                    right = min(left + BLOCK_COLUMNS, starts[cell + 1])
+                    height = BLOCK_ROWS * BLOCK_COLUMNS // (right - left)
+                    for first in range(prober_starts[cell], prober_starts[cell + 1], height):
+                        own = top + probers[first : min(first + height, prober_starts[cell + 1])]
+                        block = self.score(probing.vectors[own], held_vectors[left:right])
+                        names = (probing.names[own], held_names[left:right])
+                        _keep_for_rows(block, *names, own_best.ids, own_best.scores, is_second)
+                        _keep_for_columns(block, *names, held_best.ids, held_best.scores, is_second)
+                        scored += block.size
+                done = is_second + (top + len(probed) * (cell + 1) / num_cells) / len(probing)
+                self.progress("candidates", done, 2, f"{probes:,} of {num_cells:,} cells each")
+        return scored
+
+
+def _order_by_content(vectors: Any, ids: Ids, seed: int) -> NDArray[np.intp]:
+    """Positions of a pool in an order made from the vectors and the seed; equal vectors in a random one."""
+    keys = np.empty(len(ids), dtype=np.uint64)
+    for start in range(0, len(ids), CHUNK):
+        part = np.ascontiguousarray(vectors[ids[start : start + CHUNK]], dtype=np.float32)
+        _hash_rows(part.view(np.uint32), np.uint64(seed), keys[start : start + CHUNK])
+    shuffled = np.random.default_rng(seed).permutation(len(ids))
+    return np.asarray(shuffled[np.argsort(keys[shuffled], kind="stable")])
+
+
+def _affinities(rows: NDArray[Any], centres: NDArray[Any], offsets: NDArray[Any] | None) -> NDArray[Any]:
+    result = rows @ centres.T
+    if offsets is not None:
+        result -= offsets
+    return np.asarray(result)
+
+
+def _nearest_cells(side: _Side, count: int, centres: NDArray[Any], offsets: NDArray[Any] | None) -> Ids:
+    """The cell of each of the first `count` entities of a side."""
+    cells = np.empty(count, dtype=np.int32)
+    for top in range(0, count, BLOCK_ROWS):
+        part = slice(top, min(top + BLOCK_ROWS, count))
+        cells[part] = _affinities(side.spots(part), centres, offsets).argmax(axis=1)
+    return cells
+
+
+def _best_cells(side: _Side, part: slice, cells: _Cells, count: int) -> Ids:
+    """The `count` nearest cells of some entities, in no order; (num_entities, count)."""
+    rows = range(len(side))[part]
+    best = np.full((len(rows), count), -1, dtype=np.int32)
+    for top in range(0, len(rows), BLOCK_ROWS):
+        own, chosen = best[top : top + BLOCK_ROWS], rows[top : top + BLOCK_ROWS]
+        affinities = cells.affinities(side.spots(slice(chosen.start, chosen.stop)))
+        _keep_best_of_rows(affinities, 0, 0, own, np.full(own.shape, -np.inf, dtype=affinities.dtype))
+    return best
+
+
+def _fewest_probes(places: NDArray[np.int64], recall: float) -> int:
+    """The fewest probes with which the wanted share is found; a row of places for every sampled entity."""
+    probes = max(int(np.quantile(places, recall, method="lower")), 1)
+    while probes <= places.max():
+        found = (places < probes).mean(axis=1)
+        error = found.std() / math.sqrt(len(found))
+        if found.mean() >= min(recall + error, 1.0):
+            break
+        probes += max(probes // 16, 1)  # near enough, and soon there
+    return int(min(probes, places.max() + 1))
+
+
+def _share_found(found: Floats, exact: Floats) -> float:
+    """The share of the k best that were found, by score: which of several equal ones is no matter."""
+    return float((found >= exact[:, -1:]).mean())
+
+
+def _group(probed: Ids, num_cells: int) -> tuple[Ids, NDArray[np.int64]]:
+    """The rows that probe each cell, cell after cell, and where each cell's begin; (num_probes,), (num_cells + 1,)."""
+    starts = np.zeros(num_cells + 1, dtype=np.int64)
+    probers = np.empty(probed.size, dtype=np.int32)
+    _fill_groups(probed, starts, probers)
+    return probers, starts
+
+
+@numba.njit(cache=True)
+def _fill_groups(probed, starts, probers):  # type: ignore[no-untyped-def]
+    height, width = probed.shape
+    for i in range(height):
+        for place in range(width):
+            starts[probed[i, place] + 1] += 1
+    for cell in range(1, len(starts)):
+        starts[cell] += starts[cell - 1]
+    filled = starts[:-1].copy()
+    for i in range(height):
+        for place in range(width):
+            cell = probed[i, place]
+            probers[filled[cell]] = i
+            filled[cell] += 1
+
+
+@numba.njit(cache=True)
+def _hash_rows(bits, seed, keys):  # type: ignore[no-untyped-def]
+    for i in range(len(bits)):
+        key = mix(seed + np.uint64(0x9E3779B97F4A7C15))
+        for d in range(bits.shape[1]):
+            key = mix(key ^ np.uint64(bits[i, d])) + np.uint64(d)
+        keys[i] = key
+
+
+@numba.njit(cache=True)
+def _round_rows(rows, factor, result):  # type: ignore[no-untyped-def]
+    for i in range(rows.shape[0]):
+        for d in range(rows.shape[1]):
+            result[i, d] = whole_of(np.float64(rows[i, d]) * factor)
+
+
+@numba.njit(cache=True)
+def _round_centres(means, reach, result):  # type: ignore[no-untyped-def]
+    """Means as whole numbers; brought to the length of `reach` first, unless it is 0."""
+    for i in range(len(means)):
+        factor = 1.0
+        if reach > 0.0:
+            factor = reach / max(np.sqrt(square_length(means[i])), 1e-12)
+        for d in range(means.shape[1]):
+            result[i, d] = whole_of(means[i, d] * factor)
+
+
+@numba.njit(cache=True)
+def _add_to_cells(vectors, cells, sums, members):  # type: ignore[no-untyped-def]
+    for i in range(len(vectors)):
+        cell = cells[i]
+        members[cell] += 1
+        for d in range(vectors.shape[1]):
+            sums[cell, d] += vectors[i, d]
+
+
+@numba.njit(cache=True)
+def _keep(ids, scores, new_id, new_score, is_second):  # type: ignore[no-untyped-def]
+    """Put a partner in place of the worst one; those that both sides found are met a second time and not kept twice."""
+    if is_second:
+        for known in ids:
+            if known == new_id:
+                return
+    _replace_worst(ids, scores, new_id, new_score)
+
+
+@numba.njit(cache=True, parallel=True)
+def _keep_for_rows(block, row_names, column_names, ids, scores, is_second):  # type: ignore[no-untyped-def]
+    """As in the exact search, but the rows and columns of a block lie scattered over the pools."""
+    height, width = block.shape
+    whole = width // LANES * LANES
+    for i in numba.prange(height):
+        row = block[i]
+        own_ids, own_scores = ids[row_names[i]], scores[row_names[i]]
+        for start in range(0, whole, LANES):
+            worst = own_scores[0]
+            num_better = 0
+            for lane in range(LANES):
+                num_better += row[start + lane] > worst
+            if num_better:
+                for j in range(start, start + LANES):
+                    if row[j] > own_scores[0]:
+                        _keep(own_ids, own_scores, column_names[j], row[j], is_second)
+        for j in range(whole, width):
+            if row[j] > own_scores[0]:
+                _keep(own_ids, own_scores, column_names[j], row[j], is_second)
+
+
+@numba.njit(cache=True, parallel=True)
+def _keep_for_columns(block, row_names, column_names, ids, scores, is_second):  # type: ignore[no-untyped-def]
+    height, width = block.shape
+    strip = 64  # cells are narrow, and every thread should get some of it
+    for part in numba.prange((width + strip - 1) // strip):
+        low, high = part * strip, min((part + 1) * strip, width)
+        whole = low + (high - low) // LANES * LANES
+        worst = np.empty(strip, dtype=np.float32)
+        for j in range(low, high):
+            worst[j - low] = scores[column_names[j], 0]
+        for i in range(height):
+            row = block[i]
+            for start in range(low, whole, LANES):
+                num_better = 0
+                for lane in range(LANES):
+                    num_better += row[start + lane] > worst[start - low + lane]
+                if num_better:
+                    for j in range(start, start + LANES):
+                        if row[j] > worst[j - low]:
+                            name = column_names[j]
+                            _keep(ids[name], scores[name], row_names[i], row[j], is_second)
+                            worst[j - low] = scores[name, 0]
+            for j in range(whole, high):
+                if row[j] > worst[j - low]:
+                    name = column_names[j]
+                    _keep(ids[name], scores[name], row_names[i], row[j], is_second)
+                    worst[j - low] = scores[name, 0]

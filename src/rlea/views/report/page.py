@@ -1,0 +1,86 @@
+"""One self-contained HTML page, and the pieces that its sections are made of: no script, no network.
+
+A page is a title and sections: `render_page("demo", [Section("Results", fact_table("result", rows))])`. Every piece
+escapes the text that it is given and returns finished HTML.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+import jinja2
+from markupsafe import Markup
+
+
+class Section(NamedTuple):
+    """A part of a page. `html` is what the pieces return, or several of them added up; plain text is escaped."""
+
+    heading: str  # empty for a part that needs none
+    html: Markup
+
+
+class Plot(NamedTuple):
+    """A picture with its title, and a line below it."""
+
+    title: str
+    svg: str  # as `rlea.views.report.plots` draws it
+    note: str = ""
+
+
+def render_page(title: str, sections: Iterable[Section]) -> str:
+    """The page as text: UTF-8, one file, light and dark, readable on a phone."""
+    return _environment().get_template("page.html.j2").render(title=title, sections=list(sections))
+
+
+def paragraph(text: str) -> Markup:
+    """A few sentences."""
+    return make("pieces.html.j2", "paragraph", text)
+
+
+def tiles(figures: Sequence[tuple[str, str]]) -> Markup:
+    """The figures that a reader looks for first, as (figure, what it is)."""
+    return make("pieces.html.j2", "tiles", figures)
+
+
+def plot_cards(plots: Sequence[Plot]) -> Markup:
+    """Pictures side by side, as many as the width allows."""
+    return make("pieces.html.j2", "plot_cards", plots)
+
+
+def fact_table(title: str, rows: Sequence[tuple[str, str]]) -> Markup:
+    """Names and values."""
+    return make("pieces.html.j2", "table", (title, ""), rows, (1,))
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[int] = ()) -> Markup:
+    """Rows of text under the names of their columns; the columns `numbers`, from 0, are aligned as numbers are."""
+    return make("pieces.html.j2", "table", columns, rows, numbers)
+
+
+def side_by_side(parts: Sequence[Markup]) -> Markup:
+    """Tables or cards in two columns, in one on a phone."""
+    return make("pieces.html.j2", "side_by_side", parts)
+
+
+def fold_away(summary: str, text: str) -> Markup:
+    """Long text that is shown on demand, as it is."""
+    return make("pieces.html.j2", "fold_away", summary, text)
+
+
+def make(template: str, macro: str, *given: Any) -> Markup:
+    """What a macro of a template in this folder makes of its arguments."""
+    made: Markup = getattr(_environment().get_template(template).module, macro)(*given)
+    return made
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("rlea.views.report", "."),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )

@@ -1,0 +1,60 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rlea.errors import InputError
+from rlea.models.checkpoint import load_checkpoint, remove_checkpoint, save_checkpoint
+
+
+def test_what_is_saved_is_what_is_loaded(tmp_path: Path):
+    path = tmp_path / "deep" / "run.safetensors"
+    array = np.random.default_rng(0).standard_normal((4, 3)).astype(np.float32)
+    save_checkpoint(path, {"raw": array[:, ::2]}, {"run": {"seed": 1}, "epoch": 20, "loss": 0.1})
+    arrays, state = load_checkpoint(path, {"seed": 1})
+    assert arrays["raw"].tobytes() == np.ascontiguousarray(array[:, ::2]).tobytes()
+    assert state == {"run": {"seed": 1}, "epoch": 20, "loss": 0.1}
+    assert [file.name for file in path.parent.iterdir()] == ["run.safetensors"]
+
+
+def test_a_failed_save_leaves_the_old_file(tmp_path: Path):
+    path = tmp_path / "run.safetensors"
+    save_checkpoint(path, {"a": np.zeros(3)}, {"run": {}})
+    before = path.read_bytes()
+    with pytest.raises(TypeError):
+        save_checkpoint(path, {"a": np.ones(3)}, {"run": object()})
+    assert path.read_bytes() == before
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_another_run_and_other_files_are_refused(tmp_path: Path):
+    path = tmp_path / "run.safetensors"
+    save_checkpoint(path, {"a": np.zeros(3)}, {"run": {"seed": 1, "dim": 5}})
+    with pytest.raises(InputError, match=r"run\.safetensors: is the checkpoint of another run \(its seed differ"):
+        load_checkpoint(path, {"seed": 2, "dim": 5})
+    path.write_text("hello")
+    with pytest.raises(InputError, match="is not a training checkpoint"):
+        load_checkpoint(path, {})
+
+
+def test_what_a_killed_run_left_is_overwritten_or_removed(tmp_path: Path):
+    path = tmp_path / "run.checkpoint"
+    left = tmp_path / ".run.checkpoint.partial"
+    left.write_text("half")
+    save_checkpoint(path, {"a": np.zeros(3)}, {"run": {}})
+    assert [file.name for file in tmp_path.iterdir()] == ["run.checkpoint"]
+    left.write_text("half")
+    remove_checkpoint(path)
+    remove_checkpoint(path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_places_that_cannot_be_written_are_said(tmp_path: Path):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "folder").mkdir()
+    for path in (tmp_path / "file" / "x", tmp_path / "folder", Path("/proc/rlea/x")):
+        with pytest.raises(InputError, match=f"{path}: the checkpoint cannot be written"):
+            save_checkpoint(path, {"a": np.zeros(3)}, {"run": {}})
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["file", "folder"]
+    with pytest.raises(InputError, match="is not a training checkpoint"):
+        load_checkpoint(tmp_path / "folder", {})

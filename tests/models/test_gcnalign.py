@@ -1,0 +1,250 @@
+from dataclasses import replace
+from pathlib import Path
+
+import numba
+import numpy as np
+import polars as pl
+import pytest
+import torch
+
+from rlea.errors import InputError
+from rlea.graph import GraphPair, KnowledgeGraph, Links
+from rlea.io.synthetic import SyntheticSettings, generate
+from rlea.models.early_stop import hits_at_1
+from rlea.models.gcnalign import (
+    GcnAlign,
+    GcnAlignSettings,
+    adjacency,
+    attribute_bags,
+    functionality,
+    margin_loss,
+    train_gcnalign,
+)
+from rlea.models.seed_margin import SeedMargin
+from rlea.search.embeddings import Embeddings
+
+# Draws of negatives and validations that do not fall on the same epochs, so that a resumed run must keep both apart.
+SHORT = GcnAlignSettings(
+    dim=16, attribute_dim=8, max_epochs=14, refresh_every=3, valid_from=4, valid_every=4, patience=9
+)
+
+
+@pytest.fixture(scope="module")
+def pair() -> GraphPair:
+    return generate(SyntheticSettings(num_entities=120, drop=0, add=0))
+
+
+@pytest.fixture(scope="module")
+def undisturbed(pair: GraphPair) -> Embeddings:
+    return train_gcnalign(pair, SHORT, device="cpu")
+
+
+def bytes_of(embeddings: Embeddings) -> bytes:
+    return np.asarray(embeddings.source).tobytes() + np.asarray(embeddings.target).tobytes()
+
+
+def graph(triples: list[tuple[str, str, str]], had: list[tuple[str, str]] = ()) -> KnowledgeGraph:
+    columns = dict(zip(("head", "relation", "tail"), zip(*triples, strict=True), strict=True))
+    literals = [{"entity": e, "attribute": a, "value": "1", "datatype": "", "language": ""} for e, a in had]
+    return KnowledgeGraph.build(pl.DataFrame(columns), pl.DataFrame(literals) if had else None)
+
+
+def tiny() -> GraphPair:
+    """Source: a and b live in c, and a likes itself. Target: x has y."""
+    source = graph(
+        [("a", "livesIn", "c"), ("b", "livesIn", "c"), ("a", "likes", "a")], [("a", "age"), ("b", "age"), ("b", "sex")]
+    )
+    target = graph([("x", "has", "y")], [("x", "size"), ("y", "age")])
+    return GraphPair("tiny", source, target, Links.of([0], [0]))
+
+
+def test_functionality_is_the_share_of_distinct_ends():
+    heads, relations = np.array([0, 0, 1, 2]), np.array([0, 0, 0, 2])
+    assert functionality(heads, relations, 3).tolist() == [2 / 3, 0, 1]
+
+
+def test_the_matrix_by_hand():
+    rows, columns, weights = adjacency(tiny(), floor=0.3)
+    found = np.zeros((5, 5), dtype=np.float32)
+    found[rows, columns] = weights
+    # livesIn: two heads and one tail in two triples. a and b listen to c by ifun = 1/2, c to them by fun = 1.
+    heard = np.eye(5)
+    heard[0, 2] = heard[1, 2] = 1 / 2
+    heard[2, 0] = heard[2, 1] = 1
+    heard[3, 4] = heard[4, 3] = 1
+    scale = 1 / np.sqrt(heard.sum(axis=0))
+    np.testing.assert_allclose(found, scale[:, None] * heard * scale, rtol=1e-6)
+
+
+def test_no_neighbour_is_heard_less_than_the_floor():
+    _, _, weights = adjacency(tiny(), floor=0.9)
+    heard = np.array([1, 0.9, 1, 0.9, 1, 1, 1, 1, 1, 1, 1])  # row by row: aa ac bb bc ca cb cc xx xy yx yy
+    sums = np.array([2, 2, 2.8, 2, 2])
+    rows, columns = np.array([0, 0, 1, 1, 2, 2, 2, 3, 3, 4, 4]), np.array([0, 2, 1, 2, 0, 1, 2, 3, 4, 3, 4])
+    np.testing.assert_allclose(weights, heard / np.sqrt(sums[rows] * sums[columns]), rtol=1e-6)
+
+
+def test_attributes_are_numbered_across_graphs_and_rare_ones_left_out():
+    owners, attributes = attribute_bags(tiny(), share=1.0)  # age, sex, size
+    assert list(zip(owners.tolist(), attributes.tolist(), strict=True)) == [(0, 0), (1, 0), (1, 1), (3, 2), (4, 0)]
+    owners, attributes = attribute_bags(tiny(), share=0.34)
+    assert list(zip(owners.tolist(), attributes.tolist(), strict=True)) == [(0, 0), (1, 0), (4, 0)]
+
+
+def test_the_layers_are_the_products_of_the_paper():
+    pair = tiny()
+    model = GcnAlign(pair, SHORT, 0, "cpu", {})
+    rows, columns, weights = adjacency(pair, SHORT.weight_floor)
+    matrix = torch.zeros(5, 5).index_put((torch.tensor(rows), torch.tensor(columns)), torch.tensor(weights))
+    features = torch.zeros(5, 2)  # of age, sex and size the two most frequent: age and sex
+    features[[0, 1, 4], 0] = features[1, 1] = 1
+    for channel, bags in zip(model.channels, (torch.eye(5), features), strict=True):
+        units = channel.table / channel.table.norm(dim=1, keepdim=True)
+        torch.testing.assert_close(channel.output(), matrix @ (matrix @ bags @ units).relu())
+    source, target = model.vectors()
+    joined = torch.cat([model.channels[0].output() * 0.9, model.channels[1].output() * 0.1], dim=1)
+    np.testing.assert_allclose(np.concatenate([source, target]), joined.detach().numpy(), rtol=1e-6)
+
+
+def test_the_loss_by_hand():
+    output = torch.tensor([[0.0, 0.0], [1.0, 1.0], [0.0, 5.0], [3.0, 1.0]])
+    seeds = torch.tensor([[0, 1]])
+    negatives = torch.tensor([[[2, 3]], [[2, 3]]])
+    # d(seed) = 2; 2 and 3 in place of the source are 5 and 2 away from entity 1, in place of the target 5 and 4 from 0.
+    expected = (0 + (2 + 2.5 - 2) + 0 + (2 + 2.5 - 4)) / 4
+    assert margin_loss(output, seeds, negatives, 2.5).item() == pytest.approx(expected)
+    assert SeedMargin(seeds.int().numpy(), negatives.int().numpy(), 4, 2.5)(output).item() == pytest.approx(expected)
+
+
+def test_the_written_out_loss_is_that_of_the_paper():
+    random = np.random.default_rng(5)
+    seeds = random.integers(0, 40, (15, 2)).astype(np.int32)
+    negatives = random.integers(0, 40, (2, 15, 3)).astype(np.int32)
+    output = torch.tensor(random.standard_normal((40, 7)).astype(np.float32), requires_grad=True)
+    loss = margin_loss(output, torch.tensor(seeds).long(), torch.tensor(negatives).long(), 1.5)
+    (gradient,) = torch.autograd.grad(loss, output)
+    written = SeedMargin(seeds, negatives, 40, 1.5)(output)
+    assert 0 < written.item() == pytest.approx(loss.item(), rel=1e-6)
+    (found,) = torch.autograd.grad(2 * written, output)
+    torch.testing.assert_close(found, 2 * gradient)
+
+
+def test_a_step_goes_down_the_gradient(pair: GraphPair):
+    model = GcnAlign(pair, SHORT, 0, "cpu", {})
+    before = [channel.table.detach().clone().requires_grad_() for channel in model.channels]
+    reported = model.run_epoch(1)
+    seeds, negatives = torch.tensor(model.seeds).long(), torch.tensor(model._draw(1)).long()
+    total = 0.0
+    for channel, table in zip(model.channels, before, strict=True):
+        moved, channel.table = channel.table, table
+        loss = margin_loss(channel.output(), seeds, negatives, SHORT.margin)
+        (gradient,) = torch.autograd.grad(loss, table)
+        torch.testing.assert_close(moved, table - SHORT.learning_rate * gradient, rtol=1e-4, atol=1e-6)
+        total += loss.item()
+    assert reported == pytest.approx(total, rel=1e-5)
+
+
+def test_negatives_are_drawn_anew_every_few_epochs(pair: GraphPair):
+    model = GcnAlign(pair, SHORT, 0, "cpu", {})
+    drawn = []
+    for epoch in range(1, 8):
+        model.run_epoch(epoch)
+        drawn.append(model.loss.pairs.tobytes())
+    assert drawn[0] == drawn[1] == drawn[2] != drawn[3] == drawn[4] == drawn[5] != drawn[6]
+    negatives = model._draw(7)
+    assert negatives.shape == (2, len(pair.train), 5)
+    assert (negatives.min(), negatives.max()) == pytest.approx((0, 239), abs=8)
+
+
+def test_finds_a_planted_alignment():
+    pair = generate(SyntheticSettings(num_entities=300, drop=0, add=0))
+    settings = GcnAlignSettings(max_epochs=60, valid_from=20, patience=3)
+    embeddings = train_gcnalign(pair, settings, device="cpu")
+    pool = np.setdiff1d(np.arange(300, dtype=np.int32), pair.train.target_ids)
+    assert hits_at_1(embeddings.source, embeddings.target, pair.test, pool, "manhattan") > 0.9
+    assert embeddings.measure == "manhattan"
+    assert embeddings.source.shape == (300, 200)
+    assert embeddings.info["attributes"] is True
+
+
+def test_attributes_are_used_only_where_both_graphs_have_some(pair: GraphPair):
+    nothing = generate(SyntheticSettings(num_entities=30)).source.literals
+    bare = replace(pair.target, literals=replace(nothing, **dict.fromkeys(("values", "datatypes", "languages"), ())))
+    for settings, target in ((SHORT, bare), (replace(SHORT, structure_weight=1.0), pair.target)):
+        embeddings = train_gcnalign(replace(pair, target=target), settings, device="cpu", epochs=1)
+        assert embeddings.info["attributes"] is False
+        assert embeddings.source.shape == (120, 16)
+
+
+def test_test_links_are_not_read(pair: GraphPair, undisturbed: Embeddings):
+    for test in (Links.empty(), Links.of([10**6, -5], [3, 3])):
+        trained = train_gcnalign(replace(pair, test=test), SHORT, device="cpu")
+        assert bytes_of(trained) == bytes_of(undisturbed)
+
+
+def test_same_seed_same_bytes_for_any_number_of_threads(pair: GraphPair):
+    expected = bytes_of(train_gcnalign(pair, SHORT, seed=1, device="cpu"))
+    threads, torch_threads = numba.get_num_threads(), torch.get_num_threads()
+    state = torch.random.get_rng_state()
+    try:
+        numba.set_num_threads(1)
+        torch.set_num_threads(1)
+        alone = bytes_of(train_gcnalign(pair, SHORT, seed=1, device="cpu"))
+    finally:
+        numba.set_num_threads(threads)
+        torch.set_num_threads(torch_threads)
+    assert alone == expected
+    assert bytes_of(train_gcnalign(pair, SHORT, seed=2, device="cpu")) != expected
+    assert torch.equal(torch.random.get_rng_state(), state)
+
+
+class KilledError(Exception):
+    pass
+
+
+@pytest.mark.parametrize("killed_at", [6, 13])
+def test_a_run_that_was_killed_goes_on_to_the_same_bytes(
+    pair: GraphPair, undisturbed: Embeddings, tmp_path: Path, killed_at: int
+):
+    path = tmp_path / "gcnalign.safetensors"
+
+    def kill(stage: str, done: float, total: float, note: str = "") -> None:
+        if done == killed_at:
+            raise KilledError
+
+    with pytest.raises(KilledError):
+        train_gcnalign(pair, SHORT, device="cpu", progress=kill, checkpoint=path)
+    resumed = train_gcnalign(pair, SHORT, device="cpu", checkpoint=path)
+    assert resumed.info["resumed_at"] == [killed_at - killed_at % 4]
+    assert bytes_of(resumed) == bytes_of(undisturbed)
+    assert resumed.info["loss"] == undisturbed.info["loss"]
+
+
+def test_the_two_losses_train_alike(pair: GraphPair, monkeypatch: pytest.MonkeyPatch):
+    settings = replace(SHORT, max_epochs=5)
+    expected = train_gcnalign(pair, settings, device="cpu")
+
+    def in_torch(self: GcnAlign, negatives: np.ndarray) -> object:
+        seeds, drawn = torch.tensor(self.seeds).long(), torch.tensor(negatives).long()
+        return lambda output: margin_loss(output, seeds, drawn, self.settings.margin)
+
+    monkeypatch.setattr(GcnAlign, "_loss_against", in_torch)
+    assert train_gcnalign(pair, settings, device="cpu").info["loss"] == pytest.approx(expected.info["loss"], rel=1e-3)
+
+
+def test_pairs_it_cannot_learn_from_are_refused(pair: GraphPair):
+    with pytest.raises(InputError, match="no training links"):
+        train_gcnalign(replace(pair, train=Links.empty()), SHORT)
+    empty = KnowledgeGraph.build(pl.DataFrame(schema={"head": pl.String, "relation": pl.String, "tail": pl.String}))
+    with pytest.raises(InputError, match="without relation triples"):
+        train_gcnalign(replace(pair, source=empty), SHORT)
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("dim", 0), ("learning_rate", 0.0), ("structure_weight", 1.5), ("attribute_share", -1.0), ("margin", -1.0)],
+)
+def test_settings_that_cannot_train_are_refused(setting: str, value: float):
+    with pytest.raises(InputError, match=f"{setting} is {value}"):
+        GcnAlignSettings(**{setting: value})
+    assert GcnAlignSettings(weight_floor=0.0).weight_floor == 0.0

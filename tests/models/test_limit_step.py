@@ -1,0 +1,114 @@
+"""The written-out step against the reference, and the reference against arithmetic."""
+
+import numba
+import numpy as np
+import pytest
+import torch
+
+from rlea.models.aligne import AlignESettings, TorchTrainer, WrittenOutTrainer, limit_loss
+
+ROWS, ENTITIES, DIM = 60, 50, 24
+
+
+def tables(seed: int = 0) -> dict[str, np.ndarray]:
+    random = np.random.default_rng(seed)
+    raw = random.standard_normal((ROWS, DIM)).astype(np.float32) * random.uniform(0.3, 3, (ROWS, 1)).astype(np.float32)
+    return {"raw": raw, "squares": np.full_like(raw, 0.1)}
+
+
+def batch(seed: int = 0, size: int = 200) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    random = np.random.default_rng(seed)
+    entities = random.integers(0, ENTITIES, (size, 2))
+    relations = random.integers(ENTITIES, ROWS, size)
+    negatives = random.integers(-1, ENTITIES, (size, 10))  # -1: none found
+    positives = np.stack([entities[:, 0], relations, entities[:, 1]], axis=1)
+    return positives.astype(np.int32), negatives.astype(np.int32), random.random(size) < 0.5
+
+
+def test_the_loss_of_two_triples_by_hand():
+    # Vectors of any length count as unit vectors: rows 0 1 2 are the entities (1,0), (0,1), (-1,0); row 3 is (0,1).
+    raw = torch.tensor([[2.0, 0.0], [0.0, 0.5], [-1.0, 0.0], [0.0, 3.0]])
+    settings = AlignESettings(positive_limit=0.5, negative_limit=4.0, negative_weight=0.25)
+    positives = torch.tensor([[0, 3, 1], [1, 3, 2]])
+    # (1,0)+(0,1)-(0,1) = (1,0): 1 - 0.5; (0,1)+(0,1)-(-1,0) = (1,2): 5 - 0.5.
+    # False tails of the first: 0 gives (0,1), so 4 - 1; 2 gives (2,1), 5, beyond the limit; the third is missing.
+    # False heads of the second: 0 gives (2,1), beyond the limit; 2 gives (0,1), so 4 - 1; 1 gives (1,2), beyond.
+    negatives = torch.tensor([[0, 2, -1], [0, 2, 1]])
+    loss = limit_loss(raw, positives, negatives, torch.tensor([True, False]), settings)
+    assert float(loss) == pytest.approx(0.5 + 4.5 + 0.25 * (3 + 3))
+    written_out = WrittenOutTrainer({"raw": raw.numpy(), "squares": np.full((4, 2), 0.1, dtype=np.float32)}, settings)
+    args = positives.numpy().astype(np.int32), negatives.numpy().astype(np.int32), np.array([True, False])
+    assert written_out.step(*args) == pytest.approx(float(loss))
+
+
+def test_one_adagrad_step_by_hand():
+    # A single triple h = (1,0), r = (0,1), t = (0,1), no negatives: gradient 2(h+r-t) = (2,0) for h and r, minus that
+    # for t. Normalising keeps what is across the vector: nothing for h, all of it for r and t.
+    raw = np.array([[1, 0], [0, 1], [0, 1]], dtype=np.float32)
+    trainer = WrittenOutTrainer({"raw": raw, "squares": np.full_like(raw, 0.1)}, AlignESettings())
+    positives = np.array([[0, 2, 1]], dtype=np.int32)
+    assert trainer.step(positives, np.array([[-1]], dtype=np.int32), np.array([True])) == pytest.approx(0.99)
+    move = 0.01 * 2 / np.sqrt(0.1 + 4)
+    assert trainer.tables.raw == pytest.approx(np.array([[1, 0], [move, 1], [-move, 1]]), abs=1e-7)
+    assert trainer.tables.squares == pytest.approx(np.array([[0.1, 0.1], [4.1, 0.1], [4.1, 0.1]]), abs=1e-6)
+
+
+def test_written_out_steps_equal_the_reference():
+    settings = AlignESettings(dim=DIM)
+    reference, written_out = TorchTrainer(tables(), settings, "cpu"), WrittenOutTrainer(tables(), settings)
+    for seed in range(5):
+        expected, loss = reference.step(*batch(seed)), written_out.step(*batch(seed))
+        assert loss == pytest.approx(expected, rel=1e-5)
+    expected_arrays, arrays = reference.arrays(), written_out.arrays()
+    assert np.abs(expected_arrays["raw"] - tables()["raw"]).max() > 0.01  # there was something to compare
+    np.testing.assert_allclose(arrays["raw"], expected_arrays["raw"], atol=1e-5)
+    np.testing.assert_allclose(arrays["squares"], expected_arrays["squares"], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(written_out.units(ROWS), reference.units(ROWS), atol=1e-5)
+
+
+def test_the_gradient_is_that_of_finite_differences():
+    # Adagrad's sums grow by the squared gradient; differences of the loss in double precision give it, too.
+    settings = AlignESettings(dim=DIM)
+    start = tables(3)
+    trainer = WrittenOutTrainer(start, settings)
+    positives, negatives, corrupt_tail = batch(3, size=40)
+    trainer.step(positives, negatives, corrupt_tail)
+    gradient = np.sqrt(np.maximum(trainer.tables.squares - start["squares"], 0)) * -np.sign(
+        trainer.tables.raw - start["raw"]
+    )
+
+    def loss(raw: np.ndarray) -> float:
+        tensors = (torch.tensor(positives).long(), torch.tensor(negatives).long(), torch.tensor(corrupt_tail))
+        return float(limit_loss(torch.tensor(raw), *tensors, settings))
+
+    random = np.random.default_rng(0)
+    for row, column in zip(random.integers(0, ROWS, 60), random.integers(0, DIM, 60), strict=True):
+        shift = np.zeros((ROWS, DIM))
+        shift[row, column] = 1e-6
+        raw = start["raw"].astype(np.float64)
+        slope = (loss(raw + shift) - loss(raw - shift)) / 2e-6
+        assert gradient[row, column] == pytest.approx(slope, rel=2e-3, abs=2e-3)
+
+
+def test_rows_that_no_triple_touches_do_not_move():
+    trainer = WrittenOutTrainer(tables(), AlignESettings())
+    positives, negatives, corrupt_tail = batch(0, size=3)
+    trainer.step(positives, negatives, corrupt_tail)
+    untouched = np.setdiff1d(np.arange(ROWS), np.concatenate([positives.ravel(), negatives.ravel()]))
+    assert len(untouched) > 10
+    assert (trainer.tables.raw[untouched] == tables()["raw"][untouched]).all()
+
+
+def test_steps_are_the_same_bytes_for_any_number_of_threads():
+    results = []
+    threads = numba.get_num_threads()
+    try:
+        for number in sorted({1, threads}):
+            numba.set_num_threads(number)
+            trainer = WrittenOutTrainer(tables(), AlignESettings())
+            losses = [trainer.step(*batch(seed)) for seed in range(3)]
+            results.append((losses, trainer.tables.raw.tobytes(), trainer.tables.squares.tobytes()))
+    finally:
+        numba.set_num_threads(threads)
+    assert all(result == results[0] for result in results)
+    assert np.isfinite(results[0][0]).all()

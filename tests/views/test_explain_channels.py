@@ -1,0 +1,263 @@
+"""What channels say of a link, and values side by side, asked of runs by all evidence."""
+
+import contextlib
+import io
+import json
+import sys
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+from rich.console import Console
+
+from rlea import cli
+from rlea.graph import LITERAL_COLUMNS, GraphPair, KnowledgeGraph
+from rlea.io.synthetic import SyntheticSettings, write_synthetic
+from rlea.views.explain import Case, Entity, Explanation, Rival, Run, Saying, explain
+from rlea.views.explain.values import Comparison, Correspondence, read_correspondences
+from rlea.views.explanation import explanation_view
+from rlea.views.terminal import as_text
+
+A, B = "http://a/", "http://b/"
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    """Runs by all evidence on a synthetic pair with names and values."""
+    folder = tmp_path_factory.mktemp("told")
+    write_synthetic(folder / "pair", SyntheticSettings(300, seeds=0.5, values_per_entity=2.0, seed=5))
+    for name, more in (("all", ()), ("blind", ("--hide", "names,attributes"))):
+        align(folder / "pair", *more, "--output", folder / name)
+    return folder
+
+
+def align(*arguments):
+    """`rlea align` in this process."""
+    with pytest.MonkeyPatch.context() as patch, contextlib.suppress(SystemExit):
+        patch.setattr(sys, "argv", ["rlea", "align", *map(str, arguments), "--json"])
+        cli.main()
+
+
+def first_link(run):
+    return (run / "links.tsv").read_text().splitlines()[1].split("\t")
+
+
+def sayings(case):
+    return {(row.channel, row.what): row.value for row in case.says}
+
+
+# ---- channels -------------------------------------------------------------------------------------------------------
+
+
+def test_all_evidence_tells_what_each_channel_says(told):
+    source, target, _ = first_link(told / "all")
+    answer = explain(told / "all", source)
+    assert answer.target.identifier == target
+    assert answer.heard == ("names", "words", "attributes", "paris")
+    said = sayings(answer.case)
+    assert {channel for channel, _ in said} == {*answer.heard}
+    assert 0 < said["names", "how alike the names are"] <= 1 + 1e-6
+    assert said["paris", "probability"] > 0.5
+    assert said["attributes", "added to the log-odds"] > 0
+    assert answer.rivals
+    for rival in answer.rivals:  # weighed by the same channels; the surest link leads in these two
+        other = sayings(rival.case)
+        assert other.keys() == said.keys()
+        assert other["paris", "probability"] < said["paris", "probability"]
+        assert other["attributes", "added to the log-odds"] < said["attributes", "added to the log-odds"]
+
+
+def test_what_was_not_heard_is_not_named(told, run_cli):
+    source, *_ = first_link(told / "blind")
+    answer = explain(told / "blind", source)
+    assert {row.channel for row in answer.case.says} == {*answer.heard} <= {"paris"}
+    assert answer.values == ()
+    assert "names, words" not in run_cli("explain", told / "blind", source).out
+
+
+def test_of_other_pairs_the_terminal_says_that_nothing_is_kept(told, run_cli):
+    run = Run.open(told / "all")
+    source, *_ = first_link(told / "all")
+    kept, _ = run.trace.pairs(run.pair.source.entity_index[source])
+    far = next(name for number, name in enumerate(run.pair.target.entities) if number not in kept)
+    assert run.explain(source, far).case.says == ()
+    assert "this is none of them" in " ".join(run_cli("explain", told / "all", source, far).out.split())
+
+
+def printed(answer):
+    console = Console(width=120, file=io.StringIO(), emoji=False)
+    console.print(explanation_view(answer))
+    return console.file.getvalue()
+
+
+def case(says, **more):
+    return Case(0.0, 0.0, 0.0, None, says, (), (), (), **more)
+
+
+def test_the_rival_has_its_own_column():
+    """By hand: the first number of a row is of the pair, the second of its best rival."""
+    says = (Saying("names", "how alike the names are", 0.75), Saying("paris", "probability", 0.5))
+    other = (Saying("names", "how alike the names are", 0.25), Saying("paris", "probability", 0.125))
+    rivals = (Rival(Entity("t2", "Second"), case(other), None, "worth less"),)
+    pair = Entity("s1", "[bold]One[/bold] :smile:"), Entity("t1", "First\x1b[31m")
+    answer = Explanation(
+        "fused", "", ("names", "paris"), "all", "matched", *pair, *[None] * 4, True, 3, case(says), (), rivals, ()
+    )
+    answer = replace(answer, outcome="no link")
+    text = printed(answer)
+    rows = [line.split("│") for line in text.splitlines() if line.startswith("│")]
+    cells = {row[2].strip(): (row[3].strip(), row[4].strip()) for row in rows if len(row) == 6}
+    assert cells["how alike the names are"] == ("0.75", "0.25")
+    assert cells["probability"] == ("0.50", "0.12")
+    assert "of Second" in text
+    assert "No matched neighbour speaks for it: what there is comes from names or paris." in text
+    # What users call things is no command, neither to rich nor to the terminal.
+    assert "[bold]One[/bold] :smile:" in text
+    assert "\x1b" not in text
+
+
+def test_text_of_users_keeps_what_scripts_need():
+    assert as_text("می\u200cخواهم\ta\x07") == "می\u200cخواهم a "
+
+
+@pytest.mark.parametrize(("more", "is_told"), [((), False), (("--precision", "0.9"), True), (("--abstain",), True)])
+def test_without_seeds_it_is_said_that_confidences_were_not_confirmed(tmp_path, run_cli, more, is_told):
+    write_synthetic(tmp_path / "pair", SyntheticSettings(200, seeds=0.1, seed=5))  # 20 seeds
+    done = run_cli("align", tmp_path / "pair", "--output", tmp_path / "out", *more)
+    assert done.code == 0
+    words = f"nobody has confirmed, so {more[0] if more else ''}"
+    assert (words in " ".join(done.out.split())) == is_told
+    notes = json.loads((tmp_path / "out" / "run.json").read_text())["result"]["notes"]
+    assert any(words in note for note in notes) == is_told
+    if more[:1] == ("--precision",):
+        check_rivals_of_what_was_cut(tmp_path / "out")
+
+
+def check_rivals_of_what_was_cut(folder):
+    """Nobody is said to have taken a target that was given to somebody, whatever became of the link."""
+    run = Run.open(folder)
+    kept = set(run.source_ids.tolist())
+    for source in [number for number in run.trace.source_ids.tolist() if number not in kept][:20]:
+        for rival in run.explain(run.pair.source.entities[source]).rivals:
+            given = run.trace.given_to(run.pair.target.entity_index[rival.target.identifier])
+            assert given is None or (rival.why.startswith("taken by ") and "nobody" not in rival.why)
+
+
+# ---- values ---------------------------------------------------------------------------------------------------------
+
+
+def graph(rows):
+    edges = pl.DataFrame(schema=dict.fromkeys(["head", "relation", "tail"], pl.String))
+    return KnowledgeGraph.build(
+        edges, pl.DataFrame([(*row, "", "") for row in rows], list(LITERAL_COLUMNS), orient="row")
+    )
+
+
+def compared(source, target, *correspondences):
+    """The values of the first entities of two graphs, as rows."""
+    pair = GraphPair("", graph(source), graph(target))
+    found = Comparison(pair, tuple(Correspondence(A + a, B + b, *more) for a, b, *more in correspondences)).of(0, 0)
+    return [(one.source_value, one.target_value, one.agreement, one.strength) for one in found]
+
+
+def test_values_stand_side_by_side(told):
+    run = Run.open(told / "all")
+    source, target, _ = first_link(told / "all")
+    answer = run.explain(source, target)
+    own, there = (
+        {
+            (graph.attributes[graph.literals.attribute_ids[row]], graph.literals.values[row])
+            for row in np.flatnonzero(graph.literals.entity_ids == graph.entity_index[name])
+        }
+        for graph, name in ((run.pair.source, source), (run.pair.target, target))
+    )
+    assert answer.values
+    assert {(row.source_attribute.identifier, row.source_value) for row in answer.values} <= own
+    assert {(row.target_attribute.identifier, row.target_value) for row in answer.values} <= there
+    shares = [row.agreement * row.strength for row in answer.values]
+    assert shares == sorted(shares, reverse=True)
+    assert answer.values[0].agreement > 0.5
+    json.dumps([vars(row.source_attribute) for row in answer.values])
+
+
+def test_numbers_are_read_as_the_run_read_them():
+    """1609 alone might be a year; among others of its attribute it is none, and its factor counts."""
+    source = [(A + "e", A + "metres", "1609"), *((f"{A}f{k}", A + "metres", str(100 + k)) for k in range(20))]
+    target = [(B + "e", B + "miles", "1"), *((f"{B}f{k}", B + "miles", str(k / 7)) for k in range(20))]
+    ((one, other, agreement, strength),) = compared(source, target, ("metres", "miles", 0.5, 1 / 1609))
+    assert (one, other, strength) == ("1609", "1", 0.5)
+    assert agreement > 0.98
+
+
+@pytest.mark.parametrize(("there", "is_same"), [("2.35", True), ("-150.0", False)])
+def test_places_are_compared_by_both_coordinates(there, is_same):
+    source = [(A + "e", A + "lat", "48.85"), (A + "e", A + "long", "2.35")]
+    target = [(B + "e", B + "lat", "48.85"), (B + "e", B + "long", there)]
+    ((one, other, agreement, _),) = compared(source, target, ("lat", "lat", 0.9, 1.0))
+    assert (one, other) == ("48.85, 2.35", f"48.85, {float(there):g}")
+    assert (agreement > 0.9) == is_same
+
+
+def test_of_very_many_values_those_that_agree_are_found(monkeypatch):
+    monkeypatch.setattr("rlea.views.explain.values.MOST", 5)
+    source = [(A + "e", A + "alias", f"word{k:03d}x") for k in range(60)]
+    target = [(B + "e", B + "alias", f"other{k:03d}y") for k in range(60)]
+    target += [(B + "e", B + "alias", f"word{k:03d}x") for k in (41, 57)]
+    rows = compared(source, target, ("alias", "alias", 0.5, 1.0))
+    assert len(rows) == 5
+    assert {row[:2] for row in rows if row[2] == 1.0} == {("word041x", "word041x"), ("word057x", "word057x")}
+    assert [row[0] for row in rows[:2]] == ["word041x", "word057x"]
+
+
+def test_what_does_not_compare_is_left_out():
+    source, target = [(A + "e", A + "born", "1950-07-20")], [(B + "e", B + "name", "Ann Lee")]
+    assert compared(source, target, ("born", "name", 0.5, 1.0)) == []
+    assert compared(source, target) == []
+
+
+def test_values_that_were_hidden_are_not_told(tmp_path):
+    """`--hide names` takes values with the name in them out of attributes that stay; they are no reason for a link."""
+    rng = np.random.default_rng(3)
+    words = ["".join(rng.choice(list("abcdefgh"), 7)) for _ in range(120)]
+    for side, mark in (("source", A), ("target", B)):
+        with (tmp_path / f"{side}.nt").open("w") as file:
+            for k, word in enumerate(words):
+                entity = f"<{mark}{word}>"
+                file.write(f'{entity} <{mark}note> "code {k * 7919 + 10007}" .\n')
+                if k < 6:  # most notes say no names, so the attribute stays
+                    file.write(f'{entity} <{mark}note> "{word}" .\n')
+                file.write(f"{entity} <{mark}near> <{mark}{words[(k + 1) % 120]}> .\n")
+    for name, more in (("shown", ()), ("hidden", ("--hide", "names"))):
+        align(tmp_path / "source.nt", tmp_path / "target.nt", *more, "--output", tmp_path / name)
+    values = {
+        name: {row.source_value for row in explain(tmp_path / name, A + words[5], B + words[5]).values}
+        for name in ("shown", "hidden")
+    }
+    assert values["shown"] == {words[5], f"code {5 * 7919 + 10007}"}
+    assert values["hidden"] == {f"code {5 * 7919 + 10007}"}
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {},
+        {"embedding_info": None},
+        {"embedding_info": {"heard": "all"}},
+        {"embedding_info": {"heard": [None, {"channel": "names"}, {"channel": "attributes", "correspondences": None}]}},
+        {"embedding_info": {"heard": [{"channel": "attributes", "correspondences": [{"source": "a"}, 3]}]}},
+        {"embedding_info": {"heard": [{"channel": "attributes", "correspondences": 5}]}},
+        {
+            "embedding_info": {
+                "heard": [
+                    {
+                        "channel": "attributes",
+                        "correspondences": [{"source": "a", "target": "b", "strength": None, "factor": "x"}],
+                    }
+                ]
+            }
+        },
+    ],
+)
+def test_records_that_tell_nothing_of_attributes(record):
+    assert read_correspondences(record) == ()

@@ -1,0 +1,255 @@
+"""The page of a run: what it counts, what it draws and where."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+import rlea
+from rlea.demo import demo_folder
+from rlea.evaluation.metrics import expected_calibration_error, link_metrics
+from rlea.graph import Links
+from rlea.matching import Matching
+from rlea.views.report import plots, run
+from rlea.views.report.hardest import PICTURES
+from rlea.views.report.learning import CURVE_POINTS, choice_rows, learning_plots
+from rlea.views.report.plots import Axis, bar_plot, line_plot
+from rlea.views.report.run import judge_links, link_plots
+
+
+@pytest.fixture(scope="module")
+def result():
+    return rlea.align(rlea.read(demo_folder()), rlea.AlignSettings("names", "mutual"))
+
+
+def render_run(result, **more):
+    """The page as `align` makes it."""
+    record = {"result": result.summary(), "embedding_info": result.info}
+    return run.render_run(result.pair, result.matching, record, trace=result.trace, standing=result.standing, **more)
+
+
+def shapes(svg, tag):
+    return list(ElementTree.fromstring(svg).iter(tag))
+
+
+def places(svg):
+    """The points of the line, in pixels."""
+    (line,) = shapes(svg, "polyline")
+    return [tuple(map(float, place.split(","))) for place in line.get("points").split()]
+
+
+# ---- plots ----------------------------------------------------------------------------------------------------------
+
+X0, X1 = plots.LEFT, plots.WIDTH - plots.RIGHT
+Y0, Y1 = plots.HEIGHT - plots.BOTTOM, plots.TOP  # pixels count downwards
+
+
+def test_a_line_goes_through_its_points():
+    svg = line_plot([(0, 0), (0.5, 1), (1, 0.25)], "recall", "precision")
+    assert places(svg) == [(X0, Y0), ((X0 + X1) / 2, Y1), (X1, Y0 + (Y1 - Y0) / 4)]
+    assert [(float(dot.get("cx")), float(dot.get("cy"))) for dot in shapes(svg, "circle")] == places(svg)
+
+
+def test_a_line_of_many_points_has_no_dots():
+    many = [(number / 99, 0.5) for number in range(100)]
+    svg = line_plot(many, "x", "y")
+    assert (len(places(svg)), shapes(svg, "circle")) == (100, [])
+
+
+def test_axes_are_scaled_to_the_data():
+    x_axis, y_axis = Axis.around([10, 30]), Axis.around([-5.0, 15.0, 0.0])
+    svg = line_plot([(10, -5), (20, 15), (30, 5)], "episode", "reward", x_axis=x_axis, y_axis=y_axis)
+    assert places(svg) == [(X0, Y0), ((X0 + X1) / 2, Y1), (X1, (Y0 + Y1) / 2)]
+    ticks = [text.text for text in shapes(svg, "text") if text.get("class") == "tick"]
+    assert ticks == ["10", "20", "30", "-5", "5", "15"]
+
+
+def test_an_axis_of_one_value_has_it_in_the_middle():
+    axis = Axis.around([7.0, 7.0])
+    assert axis.share(7.0) == 0.5
+    assert axis.ticks == (7.0,)  # 7.5 stands for nothing
+    assert (Axis.around([]).low, Axis.around([np.nan, 2.0, 4.0]).high) == (0.0, 4.0)
+
+
+def test_bars_have_the_height_of_their_counts_and_numbers_beside_them():
+    svg = bar_plot([0, 6, 1200, 300], "confidence", "links")
+    bars = shapes(svg, "rect")
+    heights = [float(bar.get("height")) for bar in bars]
+    assert heights == pytest.approx([(Y0 - Y1) * share for share in (0, 0.005, 1, 0.25)], abs=0.06)
+    assert [float(bar.get("y")) + height for bar, height in zip(bars, heights, strict=True)] == pytest.approx([Y0] * 4)
+    labels = [text.text for text in shapes(svg, "text") if text.get("text-anchor") == "end"]
+    assert labels == ["0", "600", "1,200"]
+
+
+def test_bars_say_where_they_stand():
+    titles = [title.text for title in shapes(bar_plot(range(20), "confidence", "links"), "title")]
+    assert titles[1] == "0.05 to 0.10: 1"
+    assert titles[19] == "0.95 to 1.00: 19"
+
+
+def test_no_links_make_an_empty_picture():
+    svg = bar_plot([0] * 20, "confidence", "links")
+    assert {float(bar.get("height")) for bar in shapes(svg, "rect")} == {0.0}
+    assert [text.text for text in shapes(svg, "text") if text.get("text-anchor") == "end"] == ["0", "1"]
+    assert places(line_plot([], "x", "y")) == []
+
+
+def test_only_the_calibration_has_a_diagonal_and_one_line_needs_no_legend(result):
+    drawn = [plot.svg for plot in link_plots(result.matching, result.pair.test)]
+    assert ["guide" in svg for svg in drawn] == [False, False, True]
+    assert [len(shapes(svg, "polyline")) for svg in drawn] == [0, 2, 1]
+    words = [text.text for text in shapes(drawn[2], "text") if text.get("class") != "tick"]
+    assert len(words) == 2  # the names of the axes and nothing else
+    assert {"precision", "recall"} <= {text.text for text in shapes(drawn[1], "text")}
+
+
+def test_precision_and_recall_stand_over_the_confidence_that_is_asked_for():
+    """Right at 1.0, wrong at 0.5, right at 0.25; a fourth gold link is not found."""
+    matching = Matching.of([0, 1, 2], [0, 3, 2], [1.0, 0.5, 0.25])
+    svg = link_plots(matching, Links.of([0, 1, 2, 3], [0, 1, 2, 3]))[1].svg
+    precision, recall = (
+        [tuple(map(float, place.split(","))) for place in line.get("points").split()]
+        for line in shapes(svg, "polyline")
+    )
+
+    def drawn(x, y):
+        return (pytest.approx(X0 + x * (X1 - X0), abs=0.06), pytest.approx(Y0 + y * (Y1 - Y0), abs=0.06))
+
+    assert precision == [drawn(1, 1), drawn(0.5, 1 / 2), drawn(0.25, 2 / 3)]
+    assert recall == [drawn(1, 1 / 4), drawn(0.5, 1 / 4), drawn(0.25, 2 / 4)]
+
+
+# ---- page -----------------------------------------------------------------------------------------------------------
+
+
+def test_links_are_judged_as_the_metrics_judge_them(result):
+    right, wrong = judge_links(result.matching, result.pair.test)
+    assert (right.sum(), wrong.sum()) == (result.links.correct, result.links.matched - result.links.correct)
+    gold = Links.of([0, 1], [10, 11])
+    right, wrong = judge_links(Matching.of([0, 1, 5, 7], [10, 12, 11, 13], [1, 1, 1, 1]), gold)
+    assert right.tolist() == [True, False, False, False]
+    assert wrong.tolist() == [False, True, True, False]
+
+
+def test_the_tiles_say_of_how_many(result):
+    few = Links(result.pair.test.source_ids[:100], result.pair.test.target_ids[:100])
+    pair = replace(result.pair, test=few)
+    links = link_metrics(result.matching, few)
+    text = render_run(replace(result, pair=pair, links=links, standing=None))
+    assert links.ignored > 0
+    assert f"<b>{links.matched}</b><span>judged by gold: {links.correct} right; {links.ignored} not judged" in text
+    assert f"precision, of {links.matched} judged" in text
+
+
+def test_the_page_shows_how_far_the_confidence_is_off(result):
+    error = expected_calibration_error(result.matching, result.pair.test)
+    assert f"expected calibration error: {error:.3f}" in render_run(result)
+
+
+def test_without_gold_nothing_is_judged(result):
+    pair = replace(result.pair, test=Links.empty())
+    text = render_run(replace(result, pair=pair, links=None, ranks=None, coverage=None, standing=None))
+    assert "There are no gold links, so nothing is judged" in text
+    assert "judged by gold" not in text
+    assert ">verdict</th>" not in text
+    assert "calibration error" not in text
+    assert "Where errors come from" not in text
+    assert "The least sure links" in text
+    assert len(re.findall("<svg", text)) == 1 + PICTURES
+
+
+def test_only_rows_that_are_shown_are_made(result, monkeypatch):
+    made = []
+    make = run._row
+    monkeypatch.setattr(run, "_row", lambda *given: made.append(given) or make(*given))
+    text = render_run(result)
+    num_wrong = result.links.matched - result.links.correct
+    assert len(made) == 2 * run.ROWS + min(run.ROWS, num_wrong) < len(result.matching)
+    assert f"({num_wrong:,} in all)" in text
+    links = "".join(re.findall(r'<table class="links">.*?</table>', text, flags=re.S))
+    assert links.count('<td class="num">') == len(made)
+
+
+def test_no_links_make_a_page(result):
+    nothing = Matching.of([], [], [])
+    text = render_run(replace(result, matching=nothing, links=link_metrics(nothing, result.pair.test)))
+    assert "<b>0</b><span>links</span>" in text
+
+
+def test_an_agent_shows_how_it_learnt(result):
+    history = [{"episode": 1 + n, "aligned": 10 * n, "length": 50 - n, "reward": n / 2 - 1} for n in range(5)]
+    aligned, length, reward = (places(plot.svg) for plot in learning_plots({"agent": {"history": history}}))
+    assert aligned == reward == [(pytest.approx(X0 + n * (X1 - X0) / 4), Y0 + n * (Y1 - Y0) / 4) for n in range(5)]
+    assert (length[0], length[-1]) == ((X0, Y1), (X1, Y0))
+    text, without = render_run(replace(result, info={"agent": {"history": history}})), render_run(result)
+    assert text.count("<svg") == without.count("<svg") + 3
+    assert "No learning curves" in without
+    assert "No learning curves" not in text
+
+
+def test_the_course_of_every_training_is_drawn():
+    """Vectors by their validation, joint rounds, the context agent's loss in each of its stages."""
+    history = [{"stage": f"state {n // 3}", "epoch": n + 1, "loss": 9.0 - n} for n in range(6)]
+    history.append({"stage": "choice", "likeness": 0.67, "given_weight": None, "valid_aligned": 22})
+    history.append({"stage": "choice", "likeness": 0.0, "given_weight": 3.0, "valid_aligned": 24})
+    info = {
+        "history": [
+            {"epoch": 10, "loss": 5.0, "valid_hits_at_1": 0.1},
+            {"epoch": 20, "loss": 3.0, "valid_hits_at_1": 0.3},
+            {"epoch": 30, "loss": 4.0, "valid_hits_at_1": 0.2},
+        ],
+        "joint": [{"round": 0, "sure": 100, "valid": 0.6}, {"round": 1, "sure": 140, "valid": 0.7}],
+        "agent": {"history": history},
+    }
+    hits, falling, found, sure, loss = learning_plots(info)
+    assert places(hits.svg) == [(X0, Y0), ((X0 + X1) / 2, Y1), (X1, (Y0 + Y1) / 2)]
+    assert places(falling.svg) == [(X0, Y1), ((X0 + X1) / 2, Y0), (X1, (Y0 + Y1) / 2)]
+    assert places(found.svg) == places(sure.svg) == [(X0, Y0), (X1, Y1)]
+    assert len(shapes(loss.svg, "polyline")) == 2
+    assert hits.note == "of the round that was kept"
+    ticks = [text.text for text in shapes(sure.svg, "text") if text.get("text-anchor") == "middle"]
+    assert ticks[:2] == ["0", "1"]  # rounds have no half
+    assert "0.5" not in ticks
+    again = learning_plots({**info, "resumed_at": [4, 8]})
+    assert again[0].note == "from epoch 8, where the training was taken up again"
+    assert learning_plots({"history": info["history"]})[0].note == ""
+
+
+@pytest.mark.parametrize(
+    ("chosen", "marked"),
+    [
+        ({"likeness": 0.67, "given_weight": 3.0, "learned": True}, 1),
+        ({"likeness": 0.0, "given_weight": 3.0, "learned": True}, 3),
+        ({"likeness": 0.0, "given_weight": 3.0, "learned": False}, 4),
+        ({}, None),
+    ],
+)
+def test_what_the_agent_chose_is_marked_among_what_it_tried(chosen, marked):
+    """Several may be as good: what counts is what it took."""
+    tried = [(0.67, 1.0), (0.67, 3.0), (0.67, None), (0.0, 3.0), (0.0, None)]
+    history = [
+        {"stage": "choice", "likeness": likeness, "given_weight": weight, "valid_aligned": 24}
+        for likeness, weight in tried
+    ]
+    rows = choice_rows({"agent": {"history": history, "chosen": chosen}})
+    assert [row[:3] for row in rows[1:3]] == [("0.67", "3", "24"), ("0.67", "fixed passes only", "24")]
+    assert [place for place, row in enumerate(rows) if row[3]] == ([] if marked is None else [marked])
+
+
+@pytest.mark.parametrize(
+    "info", [{"agent": 3}, {"agent": {"history": [1, {"episode": "x"}]}}, {"history": [["a"], 2, {"epoch": 1}]}]
+)
+def test_a_record_of_another_hand_makes_no_curves(info):
+    assert learning_plots(info) == []
+    assert choice_rows(info) == []
+
+
+def test_a_long_history_is_shown_in_means():
+    history = [{"episode": n, "aligned": n % 2, "length": 3, "reward": -1.0} for n in range(4000)]
+    aligned, length, _ = (places(plot.svg) for plot in learning_plots({"agent": {"history": history}}))
+    assert len(aligned) == CURVE_POINTS
+    assert {y for _, y in aligned} == {y for _, y in length} == {(Y0 + Y1) / 2}
