@@ -57,6 +57,31 @@ class Matching:
         return len(np.unique(self.source_ids)) == len(self) == len(np.unique(self.target_ids))
 
 
+def threshold_for(confidences: NDArray[np.float64], precision: float) -> float:
+    """The lowest confidence such that links with it or more are right in that share, if confidences are right."""
+    ordered = np.sort(np.asarray(confidences, np.float64))[::-1]
+    means = np.cumsum(ordered) / np.arange(1, len(ordered) + 1)
+    is_last = np.append(ordered[1:] != ordered[:-1], True)[: len(ordered)]  # equals are kept together or not at all
+    enough = np.flatnonzero((means >= precision) & is_last)
+    return float(ordered[enough[-1]]) if len(enough) else float("inf")
+
+
+def keep_sure(matching: Matching, precision: float) -> Matching:
+    """The surest links, as many as can be kept for their mean confidence to be the precision asked for."""
+    kept = matching.confidences >= threshold_for(matching.confidences, precision)
+    return Matching.of(matching.source_ids[kept], matching.target_ids[kept], matching.confidences[kept])
+
+
+def keep_worthwhile(matching: Matching, most: int) -> Matching:
+    """The surest n links, n such that F1 is greatest if confidences are chances and `most` links could be right."""
+    ordered = np.sort(matching.confidences)[::-1]
+    if not len(ordered):
+        return matching
+    expected = 2 * np.cumsum(ordered) / (np.arange(1, len(ordered) + 1) + most)
+    kept = matching.confidences >= ordered[np.argmax(expected)]
+    return Matching.of(matching.source_ids[kept], matching.target_ids[kept], matching.confidences[kept])
+
+
 def toy_task(like: Embeddings) -> Task:
     """A tiny task with vectors of the same kind as `like`, on which a matcher's compiled code can be loaded."""
     import polars as pl

@@ -1,4 +1,4 @@
-"""How a run begins: with the seeds, and where these are few, with pairs that several channels agree on."""
+"""Links to learn from: the seeds, and where these are few, pseudo-seeds on which several channels agree."""
 
 from __future__ import annotations
 
@@ -9,89 +9,80 @@ from typing import Any
 import numpy as np
 
 from rlea.agent.learning import ENOUGH_LINKS
-from rlea.agent.memory import Floats
 from rlea.evidence.channel import Channel
 from rlea.graph import Links
 from rlea.progress import counted
-from rlea.search.pairs import Pairs, leads, numbers
+from rlea.search.pairs import Floats, Pairs, leads, numbers
 
 ENOUGH_SEEDS = ENOUGH_LINKS  # from so many on the agent learns from seeds alone
-WITNESSES = 2  # that must find a pair the best both ways for it to be learned from
-FEW = 50  # with fewer agreed pairs, those of a single witness are taken as well
+VOTES = 2  # channels that must find a pair mutual best for it to be a pseudo-seed
+FEW = 50  # with fewer pseudo-seeds, one vote is enough
 
 
 @dataclass(frozen=True, eq=False)
-class Beginning:
-    """Links to learn from, and where they come from. Only seeds are certain; agreed pairs are decided like others."""
+class Bootstrap:
+    """Links to learn from, and where they come from. Only seeds are certain: pseudo-seeds are decided, too."""
 
     seeds: Links
-    agreed: Links  # empty where the seeds are enough
-    witnesses: dict[str, int]  # mutual-best pairs of every column that was asked
-    least: int = WITNESSES  # witnesses that every agreed pair has
+    pseudo_seeds: Links  # empty where the seeds are enough
+    mutual_best: dict[str, int]  # number of mutual-best pairs of every channel that voted
+    least: int = VOTES  # votes that every pseudo-seed has
 
     @property
     def links(self) -> Links:
         """All to learn from, seeds first."""
-        return Links.union([self.seeds, self.agreed])
+        return Links.union([self.seeds, self.pseudo_seeds])
 
     @property
     def is_seeded(self) -> bool:
+        """Whether the seeds alone are enough."""
         return are_enough(self.seeds)
 
     def tell(self) -> str:
         """One sentence for people."""
         if self.is_seeded:
-            return f"it began with {counted(len(self.seeds), 'seed')}"
+            return f"Started from {counted(len(self.seeds), 'seed')}"
         many = "two or more" if self.least > 1 else "one or more"
-        agreed = (
-            f"{counted(len(self.agreed), 'pair')} that {many} of {', '.join(self.witnesses)} find the best both ways"
-        )
+        channels = ", ".join(self.mutual_best)
+        pseudo = f"{counted(len(self.pseudo_seeds), 'pair')} on which {many} of {channels} agree (mutual best)"
         if not len(self.seeds):
-            return f"there are no seeds: it began with {agreed}"
-        few = f"{len(self.seeds):,} seeds, which are few" if len(self.seeds) > 1 else "one seed"
-        seeds = f"it began with {few}"
-        return f"{seeds}, and {agreed}" if len(self.agreed) else f"{seeds}, and no pairs that channels agree on"
+            return f"No seeds: started from {pseudo}"
+        if not len(self.pseudo_seeds):
+            return f"Started from {counted(len(self.seeds), 'seed')} alone: no channels agree on a pair"
+        return f"Started from {counted(len(self.seeds), 'seed')} and {pseudo}"
 
     def as_dict(self) -> dict[str, Any]:
         """For the record."""
-        return {
-            "seeds": len(self.seeds),
-            "agreed": len(self.agreed),
-            "witnesses": self.witnesses,
-            "told": self.tell(),
-        }
+        counts = {"seeds": len(self.seeds), "pseudo_seeds": len(self.pseudo_seeds)}
+        return {**counts, "mutual_best": self.mutual_best, "told": self.tell()}
 
 
 def are_enough(seeds: Links) -> bool:
-    """Whether there are seeds enough to learn from them alone; then no witness is asked."""
+    """Whether there are enough seeds to learn from them alone."""
     return len(seeds) >= ENOUGH_SEEDS
 
 
-def begin(seeds: Links, channels: Sequence[Channel]) -> Beginning:
-    """Take the seeds if they are enough, else look for pairs that the channels agree on."""
+def bootstrap(seeds: Links, channels: Sequence[Channel]) -> Bootstrap:
+    """Take the seeds if they are enough, else look for pairs on which the channels agree."""
     if are_enough(seeds):
-        return Beginning(seeds, Links.empty(), {})
-    pairs, counts, witnesses = vote(channels)
+        return Bootstrap(seeds, Links.empty(), {})
+    pairs, votes, mutual_best = count_votes(channels)
     free = ~(np.isin(pairs.source_ids, seeds.source_ids) | np.isin(pairs.target_ids, seeds.target_ids))
-    pairs, counts = Pairs(pairs.source_ids[free], pairs.target_ids[free]), counts[free]
-    # A pair counts if nobody else has as many witnesses for one of its two entities.
+    pairs, votes = pairs.some(free), votes[free]
+    # A pair counts if no other pair of either entity has as many votes.
     clear = np.ones(len(pairs), np.bool_)
     for ids in (pairs.source_ids, pairs.target_ids):
-        clear &= leads(ids, counts, np.inf) > 0
-    least = WITNESSES
-    if np.count_nonzero(clear & (counts >= least)) < FEW:
+        clear &= leads(ids, votes, np.inf) > 0
+    least = VOTES
+    if np.count_nonzero(clear & (votes >= least)) < FEW:
         least = 1
-    chosen = clear & (counts >= least)
-    return Beginning(seeds, Links.of(pairs.source_ids[chosen], pairs.target_ids[chosen]), witnesses, least)
+    chosen = pairs.some(clear & (votes >= least))
+    return Bootstrap(seeds, Links.of(chosen.source_ids, chosen.target_ids), mutual_best, least)
 
 
-def vote(channels: Sequence[Channel]) -> tuple[Pairs, Floats, dict[str, int]]:
-    """Pairs that stand out for some channel, for how many, and how many pairs each finds."""
-    found = [channel.best() for channel in channels]
-    parts = [
-        Pairs(channel.proposals.source_ids[best], channel.proposals.target_ids[best])
-        for channel, best in zip(channels, found, strict=True)
-    ]
+def count_votes(channels: Sequence[Channel]) -> tuple[Pairs, Floats, dict[str, int]]:
+    """Pairs that some channel finds mutual best, by how many channels, and how many pairs each channel has."""
+    parts = [channel.proposals.some(channel.is_best()) for channel in channels]
     nothing = np.zeros(0, np.int64)
     keys, counts = np.unique(np.concatenate([nothing, *map(numbers, parts)]), return_counts=True)
     pairs = Pairs((keys >> 32).astype(np.int32), (keys & 0xFFFFFFFF).astype(np.int32))

@@ -13,9 +13,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from rlea.agent.memory import Floats
 from rlea.arithmetic import exp, exp_of, log, log1p_of
-from rlea.search.pairs import Pairs
+from rlea.search.pairs import Floats, Pairs
 
 FEWEST = 80  # links to fit to: the defaults are about as near the truth as a fit to fewer
 PLENTY = 1000  # from so many on an answer is taken for certain: to soften it would change next to nothing

@@ -20,9 +20,9 @@ Vectors = namedtuple("Vectors", "kind scale source target s_starts s_columns s_v
 # A second set of vectors, compared by inner product, whose CSLS adds to the base by this share.
 Extra = namedtuple("Extra", "share source target source_means target_means")
 Game = namedtuple("Game", "source target vectors extra pair_source pair_target pair_base list_starts list_ends")
-# With `anchored` the bases that come in are whole keys: what is known before the first decision is in them already, and
-# only what changes later moves them. `least` is the key below which nothing is matched.
-Rules = namedtuple("Rules", "weight creation floor smoothing kept_weight temperature nobody seed anchored least")
+# With `anchored` the bases that come in are whole priorities: what is known before the first decision is in them, and
+# only what changes later moves them. `start` is the base of a pair that a match brings in, before vectors add to it.
+Rules = namedtuple("Rules", "weight creation floor smoothing kept_weight temperature no_match seed anchored start")
 
 
 @numba.njit(cache=True)
@@ -114,8 +114,6 @@ def play(game, seed_source, seed_target, earlier_source, earlier_target, corresp
                         heap_size += 1
                 continue
             key = _key(pair_base[pair], pair_evidence[pair], rules.weight)
-            if popped < rules.least:  # the best of all that waits is not good enough, and no match will change that
-                break
             if popped > key:  # evidence was withdrawn meanwhile: it queues again at its present key
                 push(heap_keys, heap_pairs, heap_size, key, pair, pair_source, pair_target, rules.seed)
                 heap_size += 1
@@ -173,7 +171,7 @@ def play(game, seed_source, seed_target, earlier_source, earlier_target, corresp
                                     pair = num_pairs
                                     num_pairs += 1
                                     pair_source[pair], pair_target[pair] = n, m
-                                    pair_base[pair] = _base(game, n, m)
+                                    pair_base[pair] = _base(game, n, m, rules.start)
                                     pair_evidence[pair], pair_supposed[pair] = 0.0, 0.0
                                     table[place] = pair
                                     if 2 * num_pairs > len(table):
@@ -245,6 +243,13 @@ def sort_rows(row_starts, pair_source, pair_target, base, seed):  # type: ignore
                 j -= 1
 
 
+def no_vectors() -> Vectors:
+    """No vectors by which pairs are compared that a match brings in."""
+    nothing = np.zeros((0, 0), np.float32)
+    no_rows = (np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32))
+    return Vectors(0, np.float32(0.0), nothing, nothing, *no_rows, *no_rows)
+
+
 def no_extra() -> Extra:
     """No second set of vectors."""
     nothing, means = np.zeros((0, 0), np.float32), np.zeros(0, np.float32)
@@ -258,10 +263,10 @@ def _key(base, evidence, weight):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
-def _base(game, s, t):  # type: ignore[no-untyped-def]
-    """The part of the key that no match changes, for a pair that is not among the candidates."""
+def _base(game, s, t, start):  # type: ignore[no-untyped-def]
+    """The part of the priority that no match changes, for a pair that is not among the candidates."""
     source, target = game.source, game.target
-    base = np.float32(0.0)
+    base = start
     if game.vectors.scale > 0:
         base += game.vectors.scale * (2 * _similarity(game.vectors, s, t) - source.means[s] - target.means[t])
     if game.extra.share > 0:
@@ -361,7 +366,7 @@ def _confidences(  # type: ignore[no-untyped-def]
     """
     sums, sums_back = np.zeros(len(found_source)), np.zeros(len(found_source))
     for k in range(len(found_source)):
-        sums[k] = sums_back[k] = exp_of(min((rules.nobody - found_keys[k]) / rules.temperature, 30.0))
+        sums[k] = sums_back[k] = exp_of(min((rules.no_match - found_keys[k]) / rules.temperature, 30.0))
     place[:], place_back[:] = -1, -1
     for k in range(len(found_source)):
         place[found_source[k]], place_back[found_target[k]] = k, k

@@ -8,8 +8,8 @@ For every candidate pair (s, t), given who is matched with whom (`rlea.agent.mem
   be expected in the other graph; the same for t;
 - openness: edges to neighbours that nobody has decided yet, on either side;
 - kind: how far the relations around s have corresponding relations around t, whoever they lead to, and back; degrees;
-- likeness: the cosine and the CSLS of the re-estimated vectors (`rlea.agent.propagation`);
-- standing: by how much the pair's key leads (or trails) the best other pair of s, and of t.
+- likeness: the cosine and the CSLS of the propagated vectors (`rlea.agent.propagation`);
+- lead: by how much the pair's priority leads (or trails) the best other pair of s, and of t.
 
 Features of (s, t) come from its neighbours' links, not from its own, so a mistake does not vouch for itself; only in
 how far relations correspond does its own link count, as one of all.
@@ -22,9 +22,9 @@ from dataclasses import dataclass
 import numba
 import numpy as np
 
-from rlea.agent.memory import Floats, Memory
+from rlea.agent.memory import Memory
 from rlea.arithmetic import log1p_of, log_of
-from rlea.search.pairs import Pairs, discount_hubs, leads
+from rlea.search.pairs import Floats, Pairs, discount_hubs, leads
 from rlea.search.rows import inner_products
 
 # Names of the columns, by the group that an ablation takes away.
@@ -34,7 +34,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "openness": ("open source", "open target"),
     "kind": ("kind source", "kind target", "degree source", "degree target", "unequal", "larger"),
     "likeness": ("cosine", "csls"),
-    "standing": ("lead source", "lead target"),
+    "lead": ("lead source", "lead target"),
 }
 COLUMNS: tuple[str, ...] = tuple(name for names in GROUPS.values() for name in names)
 NUM_COUNTED = 17  # the columns that compiled code fills: all before likeness
@@ -43,16 +43,18 @@ MAX_EDGES = 256  # of a hub that are looked at; the evidence of more is beyond d
 
 
 @dataclass(frozen=True, eq=False)
-class Sight:
-    """Features of pairs under a memory, and the key of best-first that they begin from."""
+class Features:
+    """Features of pairs, and the fixed priority that they begin from."""
 
-    features: Floats  # (num_pairs, len(COLUMNS))
-    keys: Floats  # (num_pairs,)
+    columns: Floats  # (num_pairs, num_features)
+    priorities: Floats  # (num_pairs,)
 
 
-def look(pairs: Pairs, memory: Memory, vectors: tuple[Floats, Floats], *, evidence_weight: float) -> Sight:
-    """Features of all pairs; `vectors` are those of `spread` under the same memory."""
-    source, target = memory.board.source, memory.board.target
+def compute_features(
+    pairs: Pairs, memory: Memory, vectors: tuple[Floats, Floats], *, evidence_weight: float
+) -> Features:
+    """Features of all pairs; `vectors` are those of `propagate` under the same memory."""
+    source, target = memory.graphs.source, memory.graphs.target
     like = memory.correspondence
     features = np.zeros((len(pairs), len(COLUMNS)), np.float32)
     _count(
@@ -76,11 +78,11 @@ def look(pairs: Pairs, memory: Memory, vectors: tuple[Floats, Floats], *, eviden
     )
     cosine = inner_products(*vectors, pairs.source_ids, pairs.target_ids)
     csls = discount_hubs(pairs, cosine)
-    keys = csls + np.float32(evidence_weight) * features[:, 0]
+    priorities = csls + np.float32(evidence_weight) * features[:, 0]
     features[:, NUM_COUNTED], features[:, NUM_COUNTED + 1] = cosine, csls
-    features[:, NUM_COUNTED + 2] = leads(pairs.source_ids, keys)
-    features[:, NUM_COUNTED + 3] = leads(pairs.target_ids, keys)
-    return Sight(features, keys)
+    features[:, NUM_COUNTED + 2] = leads(pairs.source_ids, priorities)
+    features[:, NUM_COUNTED + 3] = leads(pairs.target_ids, priorities)
+    return Features(features, priorities)
 
 
 @numba.njit(cache=True)

@@ -1,37 +1,36 @@
-"""Games to learn from: seeds are held out, and the game is played from the others.
+"""Held-out games: some of the known links are held out, and the rest of the problem is played without them.
 
-The given vectors were fitted to all seeds and would give the held-out ones away, so these games look at the graphs
-alone.
+What the agent learns, it learns from the pairs of held-out entities, in the states in which such a game leaves them.
+Vectors that were fitted to the seeds would give the held-out ones away and take no part.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rlea.agent.features import Sight
-from rlea.agent.learning import Examples, Trial
-from rlea.agent.memory import Board
-from rlea.agent.passes import Decisions, PassSettings, Scene, play_fixed
+from rlea.agent.features import Features
+from rlea.agent.learning import Examples
+from rlea.agent.memory import Graphs
+from rlea.agent.passes import Decisions, Problem, no_decisions
 from rlea.agent.propagation import draw_numbers
 from rlea.graph import GraphPair, Ids, Links
-from rlea.progress import Progress, silent
-from rlea.search.pairs import is_near
 
-# What numbers are drawn for: a link's part, its being asked, its target's being hidden, its choosing among weights.
-PART, ASKED, HIDDEN, CHOOSING = 1, 2, 3, 4
-KEPT_PAIRS = 20  # of an entity, best by best-first's key, that training looks at: the others are no rivals
+# What numbers are drawn for: a link's part, its being learned from, its target's being taken away.
+PART, LEARNED, DANGLING = 1, 2, 3
+KEPT_PAIRS = 20  # best of an entity by priority that training looks at: the others are no rivals
 
 
 @dataclass(frozen=True)
-class GameSettings:
-    """How seeds are held out."""
+class HoldoutSettings:
+    """How links are held out."""
 
-    parts: int = 3  # of the seeds, each held out once
-    # Share of the held-out targets that are taken out of the game as well: their sources have no counterpart, and the
-    # agent learns what that looks like.
+    parts: int = 3  # of the links, each held out once
+    most: int = 1000  # held-out links of a game that are learned from: more cost time and teach no more
+    # Share of the held-out targets that are taken out of the game as well: their sources are dangling, and the agent
+    # learns what that looks like.
     dangling: float = 0.1
 
     def __post_init__(self) -> None:
@@ -39,51 +38,29 @@ class GameSettings:
             raise ValueError("needs two parts or more, and a share below one")
 
 
-def make_games(
-    board: Board,
-    pair: GraphPair,
-    seeds: Links,
-    settings: GameSettings,
-    passes: PassSettings,
-    progress: Progress = silent,
-) -> list[Game]:
-    """One game a part of the seeds, played through its fixed passes."""
-    random = np.random.default_rng(3)  # of positions, which say nothing
-    part_of = hold_out(seeds, settings.parts)
-    games = []
-    for part in range(settings.parts):
-        held, rest = part_of == part, part_of != part
-        known = Links.of(seeds.source_ids[rest], seeds.target_ids[rest])
-        asked = Links.of(seeds.source_ids[held], seeds.target_ids[held])
-        hidden = draw(asked, HIDDEN) < settings.dangling
-        source_ids, target_ids = others(pair, known)
-        target_ids = np.setdiff1d(target_ids, asked.target_ids[hidden])
-        scene = Scene(board, known, random.permutation(source_ids), random.permutation(target_ids))
-        games.append(Game(scene, asked, hidden, play_fixed(scene, passes)))
-        progress("agent: games", part + 1, settings.parts)
-    return games
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """A problem with links held out of it, and what was decided so far."""
 
+    problem: Problem
+    links: Links  # held out, and learned from
+    is_dangling: NDArray[np.bool_]  # (num_links,) the target was taken away
+    first: Decisions  # after the fixed passes
+    decisions: Decisions  # now
 
-class Game:
-    """A scene with links held out of it, and where the game stands."""
+    def then(self, decisions: Decisions) -> HeldOut:
+        """The same game after another pass."""
+        return replace(self, decisions=decisions)
 
-    def __init__(self, scene: Scene, asked: Links, hidden: NDArray[np.bool_], decisions: Decisions) -> None:
-        self.scene, self.asked, self.hidden = scene, asked, hidden
-        self.first = self.decisions = decisions  # after the fixed passes, and now
-        # Who is right for an asked entity: its counterpart, or -1 (nobody) where that was taken out; -2: not asked.
-        self.answers = np.full(scene.board.num_source, -2, np.int64)
-        self.answers[asked.source_ids] = np.where(hidden, -1, asked.target_ids)
-        self.answers_back = np.full(scene.board.num_target, -2, np.int64)
-        self.answers_back[asked.target_ids] = asked.source_ids
-
-    def examples(self, sight: Sight) -> Examples:
-        """The pairs of all asked entities of either side, the best of each by key, in groups."""
+    def examples(self, features: Features) -> Examples:
+        """The pairs of all held-out entities of either side, the best of each by priority, in groups."""
         pairs = self.decisions.pairs
-        is_right = self.answers[pairs.source_ids] == pairs.target_ids
+        answers, answers_back = self._answers()
+        is_right = answers[pairs.source_ids] == pairs.target_ids
         places, sizes, truths = [], [], []
-        for own, answers in ((pairs.source_ids, self.answers), (pairs.target_ids, self.answers_back)):
-            mine = np.flatnonzero(answers[own] > -2)
-            order = mine[np.lexsort((-sight.keys[mine], own[mine]))]
+        for own, right in ((pairs.source_ids, answers), (pairs.target_ids, answers_back)):
+            mine = np.flatnonzero(right[own] > -2)
+            order = mine[np.lexsort((-features.priorities[mine], own[mine]))]
             ids, first, counts = np.unique(own[order], return_index=True, return_counts=True)
             rank = np.arange(len(order)) - np.repeat(first, counts)
             kept = order[(rank < KEPT_PAIRS) | is_right[order]]
@@ -94,26 +71,59 @@ class Game:
             places.append(kept)
             sizes.append(counts)
             truths.append(true_of)
-        every = np.concatenate(places)
-        used, inverse = np.unique(every, return_inverse=True)
+        used, inverse = np.unique(np.concatenate(places), return_inverse=True)
         truth = np.concatenate(truths)
         starts = np.concatenate([[0], np.cumsum(np.concatenate(sizes))]).astype(np.int64)
         new_truth = np.where(truth < 0, -1, np.searchsorted(used, np.maximum(truth, 0)))
-        return Examples(sight.features[used], sight.keys[used], inverse.astype(np.int64), starts, new_truth)
-
-    def trial(self, sight: Sight) -> Trial:
-        """All pairs that could be matched, with rewards where an end was asked."""
-        pairs = self.decisions.pairs
-        near = is_near(pairs, sight.keys, KEPT_PAIRS)
-        source, target = pairs.source_ids[near], pairs.target_ids[near]
-        asked = (self.answers[source] > -2) | (self.answers_back[target] > -2)
-        rewards = np.where(asked, np.where(self.answers[source] == target, 1.0, -1.0), 0.0).astype(np.float32)
-        return Trial(sight.features[near], sight.keys[near], source, target, rewards)
+        return Examples(features.columns[used], features.priorities[used], inverse.astype(np.int64), starts, new_truth)
 
     def judge(self, decisions: Decisions) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-        """Links of asked sources (their places), and for all links whether they are right."""
-        answers = self.answers[decisions.source_ids]
+        """The places of links of held-out sources, and for all links whether they are right."""
+        answers = self._answers()[0][decisions.source_ids]
         return np.flatnonzero(answers > -2), answers == decisions.target_ids
+
+    def _answers(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The right partner of every entity of either side: -1 for none (dangling), -2 where it was not held out."""
+        answers = np.full(self.problem.graphs.num_source, -2, np.int64)
+        answers[self.links.source_ids] = np.where(self.is_dangling, -1, self.links.target_ids)
+        answers_back = np.full(self.problem.graphs.num_target, -2, np.int64)
+        answers_back[self.links.target_ids] = self.links.source_ids
+        return answers, answers_back
+
+
+def hold_out(graphs: Graphs, links: Links, num_seeds: int, settings: HoldoutSettings) -> list[HeldOut]:
+    """A game for each part of the links, nothing decided yet; the first `num_seeds` are seeds, the others pseudo-seeds.
+
+    What is known in a game are the seeds that are not held out. Of the held-out links at most `settings.most` are
+    learned from, seeds before pseudo-seeds, which are the easier ones.
+    """
+    if len(links) < 2 * settings.parts:
+        return []
+    random = np.random.default_rng(3)  # orders of ids, which say nothing
+    part_of = assign_parts(links, settings.parts)
+    games = []
+    for part in range(settings.parts):
+        held = np.flatnonzero(part_of == part)
+        certain = np.flatnonzero(part_of[:num_seeds] != part)
+        known = Links.of(links.source_ids[certain], links.target_ids[certain])
+        some = np.sort(held[np.lexsort((draw(links, LEARNED)[held], held >= num_seeds))][: settings.most])
+        asked = Links.of(links.source_ids[some], links.target_ids[some])
+        is_dangling = draw(asked, DANGLING) < settings.dangling
+        source_ids = without(graphs.num_source, known.source_ids)
+        target_ids = without(graphs.num_target, np.concatenate([known.target_ids, asked.target_ids[is_dangling]]))
+        problem = Problem(graphs, known, random.permutation(source_ids), random.permutation(target_ids))
+        nothing = no_decisions()
+        games.append(HeldOut(problem, asked, is_dangling, nothing, nothing))
+    return games
+
+
+def assign_parts(links: Links, parts: int) -> NDArray[np.int64]:
+    """The part of every link, (num_links,), at random; where parts come out very unequal, links are dealt evenly."""
+    drawn = draw(links, PART)
+    part_of = (parts * drawn).astype(np.int64)
+    if np.bincount(part_of, minlength=parts).min() * 2 * parts < len(links):
+        part_of[np.argsort(drawn, kind="stable")] = np.arange(len(links)) % parts
+    return part_of
 
 
 def draw(links: Links, what: int) -> NDArray[np.float64]:
@@ -125,18 +135,15 @@ def draw(links: Links, what: int) -> NDArray[np.float64]:
     return draw_numbers(links.source_ids, links.target_ids, 1, what)[:, 0]
 
 
-def hold_out(links: Links, parts: int) -> NDArray[np.int64]:
-    """The part of every link, (num_links,), at random; where parts come out very unequal, links are dealt evenly."""
-    drawn = draw(links, PART)
-    part_of = (parts * drawn).astype(np.int64)
-    if np.bincount(part_of, minlength=parts).min() * 2 * parts < len(links):
-        part_of[np.argsort(drawn, kind="stable")] = np.arange(len(links)) % parts
-    return part_of
+def without(count: int, ids: Ids) -> Ids:
+    """All ids below `count` but these, ascending."""
+    return np.setdiff1d(np.arange(count, dtype=np.int32), ids)
 
 
-def others(pair: GraphPair, seeds: Links) -> tuple[Ids, Ids]:
-    """All entities of both graphs without a seed, in the order of their ids."""
-    return (
-        np.setdiff1d(np.arange(pair.source.num_entities, dtype=np.int32), seeds.source_ids),
-        np.setdiff1d(np.arange(pair.target.num_entities, dtype=np.int32), seeds.target_ids),
+def unseeded(pair: GraphPair, seeds: Links) -> tuple[Ids, Ids]:
+    """All entities of both graphs without a seed, in random orders, so that positions tell nothing."""
+    sides = ((pair.source.num_entities, seeds.source_ids), (pair.target.num_entities, seeds.target_ids))
+    first, second = (
+        np.random.default_rng([number, 9]).permutation(without(count, ids)) for number, (count, ids) in enumerate(sides)
     )
+    return first, second

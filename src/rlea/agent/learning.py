@@ -1,8 +1,7 @@
-"""How the agent learns what pairs are worth: from held-out links directly, or by reward (REINFORCE)."""
+"""How a scorer of pairs learns from held-out links."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numba
@@ -10,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlea.agent.calibration import solve
-from rlea.agent.memory import Floats
 from rlea.agent.pair_scorer import Adam, PairScorer, ScorerSettings, apply_linear, forward, gradient
-from rlea.arithmetic import exp, exp_of, log_of
+from rlea.arithmetic import exp_of, log_of
+from rlea.search.pairs import Floats
 
 MOST_STEPS = 30  # of Newton's method; ten are usual
 NEXT_TO_NOTHING = 1e-4  # chance of a pair
@@ -24,7 +23,7 @@ class Examples:
     """Pairs of entities whose link was held out, in groups: one entity's pairs each, with the true one or none."""
 
     features: Floats  # (num_pairs, num_features)
-    keys: Floats  # (num_pairs,)
+    priorities: Floats  # (num_pairs,)
     places: NDArray[np.int64]  # (num_places,) pairs of the groups, one group after another
     starts: NDArray[np.int64]  # (num_groups + 1,)
     truths: NDArray[np.int64]  # (num_groups,) the pair, or -1 where nobody is right: its counterpart is not among them
@@ -32,14 +31,14 @@ class Examples:
     @staticmethod
     def join(parts: list[Examples]) -> Examples:
         """All examples of several scenes, or of several states of one."""
-        shifts = np.cumsum([0] + [len(part.keys) for part in parts[:-1]])
+        shifts = np.cumsum([0] + [len(part.priorities) for part in parts[:-1]])
         starts, total = [np.zeros(1, np.int64)], 0
         for part in parts:  # one may be without a group
             starts.append(part.starts[1:] + total)
             total += int(part.starts[-1])
         return Examples(
             np.concatenate([part.features for part in parts]),
-            np.concatenate([part.keys for part in parts]),
+            np.concatenate([part.priorities for part in parts]),
             np.concatenate([part.places + shift for part, shift in zip(parts, shifts, strict=True)]),
             np.concatenate(starts),
             np.concatenate(
@@ -55,14 +54,14 @@ class Examples:
         truths = self.truths[chosen]
         return Examples(
             self.features[used],
-            self.keys[used],
+            self.priorities[used],
             places.astype(np.int64),
             np.concatenate([[0], np.cumsum(sizes[chosen])]).astype(np.int64),
             np.where(truths < 0, -1, np.searchsorted(used, np.maximum(truths, 0))),
         )
 
 
-def features_of(parts: list[Examples]) -> tuple[Floats, Floats]:
+def true_and_all(parts: list[Examples]) -> tuple[Floats, Floats]:
     """The features of all pairs, and of the true ones."""
     true = [part.features[part.truths[part.truths >= 0]] for part in parts]
     return np.concatenate([part.features for part in parts]), np.concatenate(true)
@@ -103,11 +102,11 @@ class _Batch:
     def __init__(self, scorer: PairScorer, examples: Examples) -> None:
         self.examples, self.hidden = examples, scorer.settings.hidden
         self.inputs, self.num_groups = scorer.inputs(examples.features), len(examples.truths)
-        self.bases, self.logits, self.errors = (np.empty(len(examples.keys), np.float32) for _ in range(3))
+        self.bases, self.logits, self.errors = (np.empty(len(examples.priorities), np.float32) for _ in range(3))
 
     def apply(self, linear: NDArray[np.float64]) -> Floats:
         """Logits by the linear part of a member."""
-        return apply_linear(self.inputs, self.examples.keys, linear)
+        return apply_linear(self.inputs, self.examples.priorities, linear)
 
     def loss(self, weights: Floats) -> float:
         """The sum over all groups; `errors` are its derivatives by the logits."""
@@ -128,7 +127,7 @@ def fit_linear(linear: NDArray[np.float64], batches: list[_Batch], prior: float)
         slope, curve = prior * (linear - start), prior * np.eye(len(linear))
         for batch in batches:
             own, logits = batch.examples, batch.apply(linear)
-            _add_newton(batch.inputs, own.keys, logits, own.places, own.starts, own.truths, slope, curve)
+            _add_newton(batch.inputs, own.priorities, logits, own.places, own.starts, own.truths, slope, curve)
         step, share, better = solve(curve, slope), 1.0, False
         while share > 1e-3 and not better:
             tried = linear - share * step
@@ -246,96 +245,3 @@ def _softmax_errors(logits, places, starts, truths, errors):  # type: ignore[no-
     for pair in range(len(logits)):
         errors[pair] = sums[pair]
     return total
-
-
-@dataclass(frozen=True, eq=False)
-class Trial:
-    """A scene for reinforcement: its pairs in full, and which of them are right or wrong for certain."""
-
-    features: Floats
-    keys: Floats
-    source_ids: NDArray[np.int32]
-    target_ids: NDArray[np.int32]
-    rewards: NDArray[np.float32]  # (num_pairs,) of matching it: 1 right, -1 wrong, 0 where nothing is known
-
-
-@numba.njit(cache=True)
-def play_episode(order, source_ids, target_ids, rewards, chances, draws, num_source, num_target):  # type: ignore[no-untyped-def]
-    """Walk down the order; of a pair whose entities are both free, match it if the draw is below its chance.
-
-    Returns the actions (1 match, 0 mismatch, -1 never met), and what every source and target entity got in the end.
-    """
-    actions = np.full(len(order), -1, np.int8)
-    free_source, free_target = np.ones(num_source, np.bool_), np.ones(num_target, np.bool_)
-    got_source, got_target = np.zeros(num_source, np.float32), np.zeros(num_target, np.float32)
-    for pair in order:
-        s, t = source_ids[pair], target_ids[pair]
-        if not free_source[s] or not free_target[t]:
-            continue
-        actions[pair] = draws[pair] < chances[pair]
-        if actions[pair] == 1:
-            free_source[s], free_target[t] = False, False
-            got_source[s], got_target[t] = rewards[pair], rewards[pair]
-    return actions, got_source, got_target
-
-
-def reinforce(
-    scorer: PairScorer,
-    trials: list[Trial],
-    settings: ReinforceSettings,
-    episodes: int,
-    seed: int,
-    on_episode: Callable[[dict[str, float]], None] | None = None,
-) -> list[dict[str, float]]:
-    """REINFORCE: episodes in which match or mismatch is drawn, judged against the same episode decided without draws.
-
-    A decision about (s, t) touches only what s and t get in the end. Its return is what these two got, its baseline
-    what they get where every decision is the likelier one (self-critical), and the policy moves along
-    (return - baseline) * gradient of log pi(decision). The policy is that of all members together, so every member has
-    the same derivatives.
-    """
-    trials = [trial for trial in trials if len(trial.keys)]
-    if not trials:
-        return []
-    optimisers = [Adam(weights, settings.rate) for weights in scorer.weights]
-    history = []
-    for episode in range(episodes):
-        trial = trials[episode % len(trials)]
-        random = np.random.default_rng([seed, 5, episode])
-        logits = scorer.logits(trial.features, trial.keys)
-        order = np.argsort(-logits, kind="stable")
-        chances = 1 / (1 + exp(-logits.astype(np.float64)))
-        size = (int(trial.source_ids.max()) + 1, int(trial.target_ids.max()) + 1)
-        fixed = (order, trial.source_ids, trial.target_ids, trial.rewards)
-        draws = random.random(len(order))
-        actions, got_source, got_target = play_episode(*fixed, chances, draws, *size)
-        _, base_source, base_target = play_episode(*fixed, chances, np.full(len(order), 0.5), *size)
-        better = (got_source - base_source)[trial.source_ids] + (got_target - base_target)[trial.target_ids]
-        chosen = np.flatnonzero((actions >= 0) & (better != 0))
-        if len(chosen):
-            # The derivative of -log pi(decision) by the logit is its chance less the decision (1 or 0).
-            errors = (better[chosen] * (chances[chosen] - actions[chosen]) / len(chosen)).astype(np.float32)
-            inputs = scorer.inputs(trial.features[chosen])
-            for optimiser in optimisers:
-                slopes = gradient(inputs, optimiser.weights, scorer.settings.hidden, errors)
-                length = float(np.sqrt((slopes * slopes).sum()))
-                optimiser.step(slopes * min(1.0, settings.clip / max(length, 1e-12)))
-        row = {
-            "reward": float(got_source.sum()),
-            "aligned": float((got_source > 0).sum()),
-            "length": float((actions >= 0).sum()),
-            "aligned_undrawn": float((base_source > 0).sum()),
-            "reward_undrawn": float(base_source.sum()),
-        }
-        history.append(row)
-        if on_episode is not None:
-            on_episode(row)
-    return history
-
-
-@dataclass(frozen=True)
-class ReinforceSettings:
-    """REINFORCE's own."""
-
-    rate: float = 3e-4
-    clip: float = 1.0

@@ -8,27 +8,25 @@ from typing import Any
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
 from rlea.graph import Ids, KnowledgeGraph, Links
 from rlea.graph.neighbourhood import Neighbourhood
-
-Floats = NDArray[np.float32]
+from rlea.search.pairs import Floats
 
 MAX_RELATIONS = 4000  # a side; the table of correspondences then has at most 64 M cells, 256 MB
 SMOOTHING = 1.0  # pseudo-count against relations seen only once or twice
 
 
 @dataclass(frozen=True, eq=False)
-class Board:
+class Graphs:
     """Two graphs seen from their entities: where the game is played. Made once for a pair of graphs."""
 
     source: Neighbourhood
     target: Neighbourhood
 
     @staticmethod
-    def of(source: KnowledgeGraph, target: KnowledgeGraph) -> Board:
-        return Board(Neighbourhood.of(source, MAX_RELATIONS), Neighbourhood.of(target, MAX_RELATIONS))
+    def of(source: KnowledgeGraph, target: KnowledgeGraph) -> Graphs:
+        return Graphs(Neighbourhood.of(source, MAX_RELATIONS), Neighbourhood.of(target, MAX_RELATIONS))
 
     @property
     def num_source(self) -> int:
@@ -43,20 +41,20 @@ class Board:
 class Memory:
     """Who is matched with whom. Seeds come first and weigh 1; matches weigh what they are trusted."""
 
-    board: Board
+    graphs: Graphs
     source_ids: Ids  # (num_links,)
     target_ids: Ids  # (num_links,)
     weights: Floats  # (num_links,) in [0, 1]
     num_seeds: int
 
     @staticmethod
-    def of(board: Board, seeds: Links, source_ids: Any = (), target_ids: Any = (), weights: Any = ()) -> Memory:
+    def of(graphs: Graphs, seeds: Links, source_ids: Any = (), target_ids: Any = (), weights: Any = ()) -> Memory:
         """Seeds and matches; a match of an entity that a seed has already is left out."""
         source, target = np.asarray(source_ids, np.int32), np.asarray(target_ids, np.int32)
         free = ~(np.isin(source, seeds.source_ids) | np.isin(target, seeds.target_ids))
         trusted = np.concatenate([np.ones(len(seeds), np.float32), np.asarray(weights, np.float32)[free]])
         return Memory(
-            board,
+            graphs,
             np.concatenate([seeds.source_ids, source[free]]),
             np.concatenate([seeds.target_ids, target[free]]),
             trusted,
@@ -66,21 +64,21 @@ class Memory:
     @cached_property
     def counterparts(self) -> Ids:
         """The target of every source entity, or -1."""
-        result = np.full(self.board.num_source, -1, np.int32)
+        result = np.full(self.graphs.num_source, -1, np.int32)
         result[self.source_ids] = self.target_ids
         return result
 
     @cached_property
     def counterparts_back(self) -> Ids:
         """The source of every target entity, or -1."""
-        result = np.full(self.board.num_target, -1, np.int32)
+        result = np.full(self.graphs.num_target, -1, np.int32)
         result[self.target_ids] = self.source_ids
         return result
 
     @cached_property
     def trust(self) -> Floats:
         """The weight of every source entity's link, 0 without one."""
-        result = np.zeros(self.board.num_source, np.float32)
+        result = np.zeros(self.graphs.num_source, np.float32)
         result[self.source_ids] = self.weights
         return result
 
@@ -91,7 +89,7 @@ class Memory:
         Edges between linked entities that both graphs have, o in one and p in the other, over the geometric mean of the
         edges that each has; every edge weighs the trust in both its ends.
         """
-        source, target = self.board.source, self.board.target
+        source, target = self.graphs.source, self.graphs.target
         return np.asarray(
             _correspondence(
                 source.starts,

@@ -26,7 +26,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from rlea.agent.memory import Floats
+from rlea.search.pairs import Floats
 
 ROWS_AT_A_TIME = 1 << 17  # pairs whose features are scaled at once: those of all would be a second copy
 BLOCK = 512  # rows whose gradients are summed together, by one thread; sums of blocks are added in their order

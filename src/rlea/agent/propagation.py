@@ -18,18 +18,19 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from rlea.agent.memory import Floats, Memory, opposite
+from rlea.agent.memory import Memory, opposite
 from rlea.arithmetic import cos, sin
 from rlea.graph import Ids
 from rlea.graph.neighbourhood import Neighbourhood
 from rlea.search.candidates import hash_pair, mix
+from rlea.search.pairs import Floats
 from rlea.search.rows import lane_product
 
 LABELS, ANGLES = 11, 12  # what numbers are drawn for
 
 
 @dataclass(frozen=True)
-class SpreadSettings:
+class PropagationSettings:
     """Chosen on validation links of EN_FR_15K_V1 and D_W_15K_V1."""
 
     dim: int = 256  # of one step; labels are random, so fewer dimensions are noise: 128 costs a point
@@ -39,9 +40,9 @@ class SpreadSettings:
     correspondence: float = 0.1  # from which two relations count as each other's counterparts
 
 
-def spread(memory: Memory, settings: SpreadSettings | None = None) -> tuple[Floats, Floats]:
+def propagate(memory: Memory, settings: PropagationSettings | None = None) -> tuple[Floats, Floats]:
     """Vectors of all entities of both graphs, (num_entities, steps * dim); the inner product is the mean cosine."""
-    settings = settings or SpreadSettings()
+    settings = settings or PropagationSettings()
     labels = make_labels(memory.source_ids, memory.target_ids, settings.dim)
     groups, founders = group_relations(memory.correspondence, settings.correspondence)
     num_turned = round(settings.turned * settings.dim / 2)  # pairs of dimensions
@@ -49,10 +50,10 @@ def spread(memory: Memory, settings: SpreadSettings | None = None) -> tuple[Floa
     angles[1:] = 2 * np.pi * draw_numbers(founders[:, 0], founders[:, 1], num_turned, ANGLES)
     turns = np.stack([cos(angles), sin(angles)]).astype(np.float32)
     sides = (
-        (memory.board.source, memory.source_ids, groups[0]),
-        (memory.board.target, memory.target_ids, groups[1]),
+        (memory.graphs.source, memory.source_ids, groups[0]),
+        (memory.graphs.target, memory.target_ids, groups[1]),
     )
-    first, second = (_spread_side(*side, labels, memory, turns, settings) for side in sides)
+    first, second = (_propagate_side(*side, labels, memory, turns, settings) for side in sides)
     return first, second
 
 
@@ -115,8 +116,14 @@ def group_relations(correspondence: Floats, least: float) -> tuple[tuple[Ids, Id
     return (groups[0], groups[1]), np.array(founders, np.int32).reshape(-1, 2)
 
 
-def _spread_side(
-    around: Neighbourhood, ids: Ids, groups: Ids, labels: Floats, memory: Memory, turns: Any, settings: SpreadSettings
+def _propagate_side(
+    around: Neighbourhood,
+    ids: Ids,
+    groups: Ids,
+    labels: Floats,
+    memory: Memory,
+    turns: Any,
+    settings: PropagationSettings,
 ) -> Floats:
     num_entities, dim, steps = len(around.starts) - 1, labels.shape[1], settings.steps
     degrees = np.diff(around.starts)

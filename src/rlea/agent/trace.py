@@ -51,7 +51,7 @@ class Trace:
         """What is to be kept of a pass; `tell` gives a row of what is said of every pair, a number a column."""
         from rlea.search.pairs import Pairs, numbers
 
-        source, target, worth = decisions.pairs.source_ids, decisions.pairs.target_ids, decisions.worth
+        source, target, worth = decisions.pairs.source_ids, decisions.pairs.target_ids, decisions.logits
         if worth is None:
             kept, worth = np.zeros(0, np.int64), np.zeros(0, np.float32)
         else:
@@ -65,7 +65,7 @@ class Trace:
         return Trace(
             np.asarray(decisions.source_ids, np.int32),
             np.asarray(decisions.target_ids, np.int32),
-            np.asarray(decisions.keys, np.float32),
+            np.asarray(decisions.priorities, np.float32),
             np.asarray(decisions.confidences, np.float32),
             pairs.source_ids,
             pairs.target_ids,

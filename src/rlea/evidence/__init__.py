@@ -1,12 +1,11 @@
-"""All evidence in one agent: structure, names, words, attributes and PARIS, weighed by what the seeds teach.
+"""Evidence: kinds of facts that propose pairs and score them. `channel.py` has the contract, a file or folder each.
 
-`channels.py` collects what each kind of evidence says of pairs, `opinion.py` learns what they say together, `passes.py`
-plays the game with it, `beginning.py` finds links to learn from where nobody gave any, `agent.py` is the whole.
+A new channel is a function that returns a `Channel`, an entry in `collect.py`, and its name here.
 """
 
 from __future__ import annotations
 
 STRUCTURE, NAMES, WORDS, ATTRIBUTES, PARIS = CHANNELS = ("structure", "names", "words", "attributes", "paris")
-"""All kinds of evidence; structure is what the agent sees itself, with what it decided so far."""
+"""Channels that can be chosen. Structure is what the agent computes itself, from what it decided so far."""
 
-EVIDENCE = "evidence"  # the name of vectors that are none, in candidates that evidence proposed
+VECTORS = "vectors"  # the channel of an embedding; there is one for every embedding that is given

@@ -1,4 +1,4 @@
-"""One kind of evidence: the pairs that it brings into the game, and what it says of any pair."""
+"""The contract of a channel: the pairs that it proposes, and its scores of any pair."""
 
 from __future__ import annotations
 
@@ -9,42 +9,52 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlea.agent.memory import Floats
-from rlea.search.pairs import Pairs, leads, numbers
+from rlea.search.pairs import Floats, Pairs, leads, numbers
 
 MOST_LEAD = 2.0  # scores are at most about that; a larger lead says no more
 
 
 @dataclass(frozen=True, eq=False)
 class Channel:
-    """What one kind of evidence says.
+    """One kind of evidence.
 
-    `score` gives a row of numbers a pair, one for each of `columns`, about 0 to 3. The first is the channel's opinion:
-    higher is better, 0 is nothing. The same pair has the same row in whatever company it is asked for.
+    `score` gives a row of numbers for each pair, one for each of `columns`, about 0 to 3. The first is the channel's
+    main score: higher is better, 0 is no evidence. A pair has the same row whichever other pairs are asked for with it.
     """
 
-    name: str  # one of CHANNELS
+    name: str  # one of CHANNELS, or VECTORS
     columns: tuple[str, ...]
     proposals: Pairs
-    score: Callable[[Pairs], Floats]  # (num_pairs,) -> (num_pairs, len(columns))
+    score: Callable[[Pairs], Floats]  # pairs -> (num_pairs, len(columns))
     info: dict[str, Any] = field(default_factory=dict)  # for the record
-    told: Callable[[Pairs], Floats] | None = None  # likewise, in numbers that people know; the scores if there is none
+    shown: Callable[[Pairs], Floats] | None = None  # the same in units that people know; the scores if None
+    # Made with the seeds, so its scores give held-out seeds away: it takes no part in what is learned from these.
+    is_fitted: bool = False
 
-    def best(self) -> NDArray[np.bool_]:
-        """Which proposals are the only best ones of both their entities."""
-        return stand_out(self.proposals, self.score(self.proposals)[:, 0])
+    def is_best(self) -> NDArray[np.bool_]:
+        """Which proposals are mutual best: above 0 and above every other proposal of either entity."""
+        scores = self.score(self.proposals)[:, 0]
+        best = scores > 0
+        for ids in (self.proposals.source_ids, self.proposals.target_ids):
+            best &= leads(ids, scores, np.inf) > 0
+        return best
+
+    @property
+    def width(self) -> int:
+        """Number of features that `describe_pairs` makes of it."""
+        return len(self.columns) + 2
 
 
-def stand_out(pairs: Pairs, scores: Floats) -> NDArray[np.bool_]:
-    """Which pairs have a score above 0 and above that of every other pair of their source, and of their target."""
-    better = scores > 0
-    for ids in (pairs.source_ids, pairs.target_ids):
-        better &= leads(ids, scores, np.inf) > 0
-    return better
+def silent_channel(name: str, columns: tuple[str, ...]) -> Channel:
+    """A channel without evidence. It keeps the layout of features where a channel found nothing."""
+    return Channel(name, columns, Pairs.empty(), lambda pairs: np.zeros((len(pairs), len(columns)), np.float32))
 
 
 def describe_pairs(channels: Sequence[Channel], pairs: Pairs) -> Floats:
-    """What all channels say of pairs: their rows, and by how much each opinion leads among those of either entity."""
+    """Features of pairs, (num_pairs, sum of widths): the scores of each channel, and by how much its main score leads.
+
+    A lead is over the best other pair of the same source, and of the same target.
+    """
     columns = []
     for channel in channels:
         rows = channel.score(pairs)
@@ -56,24 +66,21 @@ def describe_pairs(channels: Sequence[Channel], pairs: Pairs) -> Floats:
 
 def join_proposals(channels: Sequence[Channel], is_source: NDArray[np.bool_], is_target: NDArray[np.bool_]) -> Pairs:
     """All pairs that some channel proposes, of entities that are to be matched (marked by id)."""
-    nothing = np.zeros(0, np.int32)
-    source = np.concatenate([nothing, *(channel.proposals.source_ids for channel in channels)])
-    target = np.concatenate([nothing, *(channel.proposals.target_ids for channel in channels)])
-    kept = is_source[source] & is_target[target]
-    return Pairs.of(source[kept], target[kept])
+    every = Pairs.union([channel.proposals for channel in channels])
+    return every.some(is_source[every.source_ids] & is_target[every.target_ids])
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
-    """Scores of some pairs; of all others the score is a given one."""
+class ScoreTable:
+    """Scores of some pairs, which are sorted; all others have a default score."""
 
     pairs: Pairs
     scores: Floats  # (num_pairs,)
-    otherwise: float = 0.0
+    default: float = 0.0
 
     def __call__(self, wanted: Pairs) -> Floats:
         """(num_wanted,)"""
-        result = np.full(len(wanted), self.otherwise, np.float32)
+        result = np.full(len(wanted), self.default, np.float32)
         if len(self.pairs):
             own, asked = numbers(self.pairs), numbers(wanted)
             places = np.minimum(np.searchsorted(own, asked), len(own) - 1)

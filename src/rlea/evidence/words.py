@@ -10,15 +10,24 @@ from typing import Any
 
 import numpy as np
 
+from rlea.evidence import WORDS
+from rlea.evidence.channel import Channel
+from rlea.evidence.vectors import by_products
 from rlea.graph import GraphPair, KnowledgeGraph
 from rlea.graph.names import is_readable
 from rlea.graph.transliterate import transliterate
 from rlea.models.names import plain
+from rlea.progress import Progress
 from rlea.search.bags import count_terms, weigh_terms
+from rlea.search.candidates import find_candidates
 from rlea.search.embeddings import Embeddings
+from rlea.search.pairs import Pairs
 
 MOST_SHARED = 1 / 15  # of all entities that may have a word for it to count
 FEW = 50  # entities that may have a word in any case
+PROPOSALS = 10  # nearest of every entity, both ways
+# Pairs of entities above which words propose no pairs (the search is exact and quadratic); they score those of others.
+MOST_SEARCHED = 3_000_000_000
 
 
 def word_vectors(pair: GraphPair) -> tuple[Embeddings, Embeddings]:
@@ -76,3 +85,16 @@ def _weigh(source: Any, target: Any) -> Embeddings:
         return Embeddings(nothing[:num_source], nothing[num_source:], name="words", measure="inner")
     both = weigh_terms(both[:, kept], known[kept])
     return Embeddings(both[:num_source], both[num_source:], name="words", measure="inner")
+
+
+def word_channels(pair: GraphPair, progress: Progress) -> list[Channel]:
+    """The words of an entity, and these with its neighbours' words."""
+    channels = []
+    is_searched = pair.source.num_entities * pair.target.num_entities <= MOST_SEARCHED
+    for column, vectors in zip(("words", "words around"), word_vectors(pair), strict=True):
+        found = Pairs.empty()
+        if is_searched:
+            found = Pairs.of_candidates(find_candidates(vectors, *pair.entity_ids, PROPOSALS, progress))
+        info = {"words": int(vectors.source.shape[1]), "searched": is_searched}
+        channels.append(by_products(WORDS, column, vectors, found, info))
+    return channels

@@ -225,6 +225,16 @@ class GraphPair:
     notes: tuple[str, ...] = ()
     default_pool: str = "test"
 
+    @property
+    def entity_ids(self) -> tuple[Ids, Ids]:
+        """The ids of all entities of either graph."""
+        return np.arange(self.source.num_entities, dtype=np.int32), np.arange(self.target.num_entities, dtype=np.int32)
+
+    @property
+    def without_gold(self) -> GraphPair:
+        """All that whatever decides may see: the graphs, the seeds, the validation links."""
+        return GraphPair(self.name, self.source, self.target, train=self.train, valid=self.valid)
+
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 over both graphs and the split of the links (as sets)."""

@@ -22,13 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlea.agent.engine import Game, Rules, Side, Vectors, no_extra, play, sort_rows
+from rlea.evidence.vectors import scale_of
 from rlea.graph import Ids, KnowledgeGraph, Links
 from rlea.graph.neighbourhood import Neighbourhood
 from rlea.matching import Matching, Task
 from rlea.search.candidates import Candidates, prepare
 
 MAX_RELATIONS = 4000  # a side; the table of correspondences then has at most 64 M cells, 256 MB
-TYPICAL_SPREAD = 0.1  # of CSLS over cosines; other measures are brought to it, so that the weights keep their meaning
 
 
 @dataclass(frozen=True)
@@ -84,13 +84,6 @@ def _set_up(task: Task) -> Any:
     return Game(source, target, vectors, no_extra(), pair_source, pair_target, base, list_starts, list_ends)
 
 
-def scale_of(candidates: Candidates, csls: NDArray[np.float32]) -> float:
-    """The factor that brings CSLS over any measure to the spread that it has over cosines."""
-    if candidates.embeddings.measure == "cosine" or not len(csls):
-        return 1.0
-    return TYPICAL_SPREAD / max(float(csls.std()), 1e-9)
-
-
 def _side(graph: KnowledgeGraph, pool: Ids, means: NDArray[np.float32]) -> Any:
     around = Neighbourhood.of(graph, MAX_RELATIONS)
     all_means = np.zeros(graph.num_entities, np.float32)
@@ -141,7 +134,7 @@ def _play(
         np.float32(settings.nobody),
         np.uint64(seed),
         False,
-        np.float32(-np.inf),
+        np.float32(0.0),
     )
     known = (seeds.source_ids, seeds.target_ids, earlier.source_ids, earlier.target_ids)
     links, correspondence, _ = play(game, *known, correspondence, frozen, rules)

@@ -29,6 +29,8 @@ class Embeddings:
     name: str = "file"
     measure: str = "cosine"
     info: dict[str, Any] = field(default_factory=dict)
+    # Whether the seeds may have had a part in making them: their vectors then give held-out seeds away.
+    is_fitted: bool = True
 
     def __post_init__(self) -> None:
         if self.measure not in MEASURES:

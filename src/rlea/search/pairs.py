@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from rlea.graph import Ids
+
+if TYPE_CHECKING:
+    from rlea.search.candidates import Candidates
 
 Floats = NDArray[np.float32]
 
@@ -33,6 +38,29 @@ class Pairs:
             keys = keys[np.append(True, keys[1:] != keys[:-1])]
         source, target = np.divmod(keys, width)
         return Pairs(source.astype(np.int32), target.astype(np.int32))
+
+    @staticmethod
+    def empty() -> Pairs:
+        return Pairs(np.zeros(0, np.int32), np.zeros(0, np.int32))
+
+    @staticmethod
+    def union(parts: Sequence[Pairs]) -> Pairs:
+        """Every pair of the parts once."""
+        nothing = np.zeros(0, np.int32)
+        return Pairs.of(
+            np.concatenate([nothing, *(part.source_ids for part in parts)]),
+            np.concatenate([nothing, *(part.target_ids for part in parts)]),
+        )
+
+    @staticmethod
+    def of_candidates(candidates: Candidates) -> Pairs:
+        """Candidates by the ids of their entities."""
+        pairs = candidates.pairs
+        return Pairs.of(candidates.source_ids[pairs.rows], candidates.target_ids[pairs.columns])
+
+    def some(self, chosen: NDArray[np.bool_]) -> Pairs:
+        """The chosen ones."""
+        return Pairs(self.source_ids[chosen], self.target_ids[chosen])
 
 
 def numbers(pairs: Pairs) -> NDArray[np.int64]:

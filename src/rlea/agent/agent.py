@@ -1,0 +1,679 @@
+"""The agent: it learns how far to trust each kind of evidence, and decides with what it has matched in mind.
+
+Learning holds links out (`holdout.py`). First a scorer of pairs is learned from the channels alone; the fixed passes
+play with it. Then a second scorer is learned from what channels and matches say together, in the states in which such
+games leave the pairs; the learned passes play with that. Confidences are calibrated on the links that held-out
+entities get in the end.
+
+Without enough seeds the agent learns from pseudo-seeds on which several channels agree (`bootstrap.py`), and decides
+about these as about all others. Vectors that were fitted to the seeds take no part in learning: they would give the
+held-out ones away. Their CSLS is added to the logits with a weight that is chosen on validation links.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlea.agent.bootstrap import Bootstrap, are_enough, bootstrap, count_votes
+from rlea.agent.calibration import Calibration, log_odds
+from rlea.agent.features import Features
+from rlea.agent.holdout import HeldOut, HoldoutSettings, hold_out, unseeded
+from rlea.agent.learning import Examples, supervise, true_and_all
+from rlea.agent.memory import Graphs
+from rlea.agent.pair_scorer import PairScorer, ScorerSettings
+from rlea.agent.passes import (
+    Decisions,
+    PassSettings,
+    Prior,
+    Problem,
+    features_of,
+    no_decisions,
+    play_fixed,
+    play_learned,
+)
+from rlea.agent.propagation import PropagationSettings
+from rlea.errors import InputError
+from rlea.evidence import CHANNELS, STRUCTURE, VECTORS
+from rlea.evidence.channel import Channel, ScoreTable, describe_pairs, join_proposals, silent_channel
+from rlea.evidence.collect import Evidence
+from rlea.evidence.vectors import vector_channel
+from rlea.graph import GraphPair, Ids, Links, choose_pool
+from rlea.io.agent_files import load_agent_file, save_agent_file
+from rlea.matching import Matching, keep_sure
+from rlea.progress import Progress, silent
+from rlea.search.embeddings import Embeddings
+from rlea.search.pairs import Floats, Pairs, is_near, leads, numbers
+
+FORMAT = "rlea aligner 1"
+FEW_SEEDS = 100  # from so many on the pair scorer and the confidences are learned, from seeds and not from pseudo-seeds
+# With fewer, structure and fitted vectors alone, and no validation links to say otherwise, fixed passes do better.
+FEW_FOR_STRUCTURE = 1000
+DROPOUT_SHARE = 5  # each way of dropping channels is shown for one pseudo-seed in so many
+MOST_LEAD = 12.0  # of logits: a larger lead says no more
+
+Layout = tuple[tuple[str, tuple[str, ...]], ...]  # channels and their columns, in the order of the features
+
+
+@dataclass(frozen=True)
+class AgentSettings:
+    """Settings that a user hardly changes."""
+
+    kept: int = 10  # best pairs of every entity by channel logit that the passes begin with
+    lowest: float = 0.05  # share of the proposals whose logit is below that of a pair that matches bring in
+    votes: float = 4.0  # logit of a channel's vote where there is nothing to learn from
+    states: int = 2  # of every game that are learned from: after the fixed passes, and after a learned one
+    # Weights to choose from: of propagated vectors in the fixed passes, of fitted vectors' CSLS in the learned ones.
+    propagation_weights: tuple[float, ...] = (0.67, 0.0)
+    vector_weights: tuple[float, ...] = (3.0, 1.0, 0.0, 10.0, 30.0, 100.0)
+    holdout: HoldoutSettings = field(default_factory=HoldoutSettings)
+    passes: PassSettings = field(default_factory=PassSettings)
+    # Channels have many examples: curves for every feature do as well as networks, and there is one answer.
+    channel_scorer: ScorerSettings = field(default_factory=lambda: ScorerSettings(epochs=0, members=1, bends=3))
+    pair_scorer: ScorerSettings = field(default_factory=lambda: ScorerSettings(epochs=60, rate=5e-3))
+
+    @staticmethod
+    def from_dict(values: dict[str, Any]) -> AgentSettings:
+        """Settings from their JSON form."""
+        passes = {**values["passes"], "vectors": PropagationSettings(**values["passes"]["vectors"])}
+        parts: dict[str, Any] = {
+            "holdout": HoldoutSettings(**values["holdout"]),
+            "passes": PassSettings(**passes),
+            "channel_scorer": ScorerSettings(**values["channel_scorer"]),
+            "pair_scorer": ScorerSettings(**values["pair_scorer"]),
+        }
+        weights = {name: tuple(values[name]) for name in ("propagation_weights", "vector_weights")}
+        return AgentSettings(**{**values, **weights, **parts})
+
+
+@dataclass(frozen=True)
+class Weights:
+    """How much vectors count, and by what that was chosen."""
+
+    propagation: float  # of propagated vectors in the fixed passes
+    vectors: tuple[float, ...] = ()  # of each fitted embedding's CSLS in the learned passes
+    is_learned: bool = True  # whether there are learned passes at all
+    chosen_by: str = "default"  # or "validation links"
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What was decided, pass by pass, and the evidence behind it."""
+
+    passes: list[Decisions]  # the last of the fixed ones, then the learned ones
+    channels: list[Channel]
+    bootstrap: Bootstrap
+
+    @property
+    def last(self) -> Decisions:
+        """The pass that counts."""
+        return self.passes[-1]
+
+
+@dataclass(frozen=True, eq=False)
+class _Described:
+    """Pairs of a game: their channel features and channel logits, the same all through the learned passes."""
+
+    features: Floats
+    logits: Floats
+
+
+class Aligner:
+    """Aligns two graphs by all evidence there is.
+
+    >>> import rlea
+    >>> pair = rlea.read_demo()
+    >>> aligner = rlea.Aligner(channels=("names", "attributes")).fit(pair)
+    >>> links = aligner.match(pair, precision=0.95)
+    >>> len(links) > 1000
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        channels: Sequence[str] = CHANNELS,
+        encoder: str = "",
+        seed: int = 0,
+        settings: AgentSettings | None = None,
+    ) -> None:
+        unknown = [name for name in channels if name not in CHANNELS]
+        if unknown or not channels:
+            raise InputError(
+                f"unknown channel {unknown[0]!r}" if unknown else "no channel is named",
+                remedy=f"use some of {', '.join(CHANNELS)}",
+            )
+        if not 0 <= seed < 2**63:
+            raise InputError(f"the seed is {seed}", remedy="give a number from 0 to 2^63 - 1")
+        self.channels, self.encoder, self.seed = tuple(channels), encoder, seed
+        self.settings = settings or AgentSettings()
+        self._forget()
+
+    def _forget(self) -> None:
+        self.is_fitted = False
+        self.layout: Layout = ()
+        self.channel_scorer: PairScorer | None = None  # None where there was nothing to learn from
+        self.pair_scorer: PairScorer | None = None  # None without structure or with few seeds, too
+        self.calibration = Calibration()  # of learned passes, from held-out games
+        self.final_calibration: Calibration | None = None  # of the last pass, where fitted vectors have their say
+        self.weights = Weights(self.settings.passes.propagation)
+        self.history: list[dict[str, Any]] = []
+        self._evidence: Evidence | None = None
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The arguments of the constructor, by name, as scikit-learn has it."""
+        return {name: getattr(self, name) for name in ("channels", "encoder", "seed", "settings")}
+
+    def __repr__(self) -> str:
+        state = "fitted" if self.is_fitted else "not fitted"
+        return f"Aligner(channels={','.join(self.channels)}, seed={self.seed}, {state})"
+
+    # ---- learning ---------------------------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        pair: GraphPair,
+        vectors: Sequence[Embeddings] = (),
+        *,
+        seeds: Links | None = None,
+        valid: Links | None = None,
+        evidence: Evidence | None = None,
+        progress: Progress = silent,
+    ) -> Aligner:
+        """Learn from the seeds, or from pseudo-seeds where these are few; weigh fitted vectors by validation links.
+
+        Seeds and validation links are the pair's own unless others are given; its test links are not read. `evidence`
+        holds channels made before for the same pair and vectors.
+        """
+        self._forget()
+        seeds = pair.train if seeds is None else seeds
+        self._evidence = evidence = evidence or self._make_evidence(pair, vectors, progress)
+        start = self._start(evidence, seeds)
+        games = hold_out(Graphs.of(pair.source, pair.target), start.links, len(start.seeds), self.settings.holdout)
+        if games:
+            self._learn(evidence, start, games, progress)
+        self.is_fitted = True
+        if any(part.is_fitted for part in vectors):
+            self.choose(pair, vectors, seeds=seeds, valid=valid, progress=progress)
+        return self
+
+    def _make_evidence(self, pair: GraphPair, vectors: Sequence[Embeddings], progress: Progress) -> Evidence:
+        own = [part for part in vectors if not part.is_fitted]
+        return Evidence(pair, encoder=self.encoder, vectors=own, progress=progress)
+
+    def _start(self, evidence: Evidence, seeds: Links) -> Bootstrap:
+        voters = [] if are_enough(seeds) else evidence.collect(seeds, seeds, self.channels)
+        start = bootstrap(seeds, voters)
+        if not len(start.links):
+            raise InputError(
+                "there is nothing to begin with: no seeds, and no names or attributes that both graphs show",
+                remedy="give --seeds, or leave --channels and --hide out",
+            )
+        return start
+
+    def _learn(self, evidence: Evidence, start: Bootstrap, games: list[HeldOut], progress: Progress) -> None:
+        found = [self._collect(evidence, start, game.problem.seeds) for game in games]
+        self.layout = layout_of([*self._collect(evidence, start, start.seeds), *(c for part in found for c in part)])
+        channels = [self._arrange(part) for part in found]
+        proposals = [self._proposals(game.problem, part) for game, part in zip(games, channels, strict=True)]
+        described = [describe_pairs(part, pairs) for part, pairs in zip(channels, proposals, strict=True)]
+        progress("agent: evidence", len(games), len(games))
+        self._learn_channels(start, games, channels, proposals, described)
+        if self.channel_scorer is None and len(start.seeds) < FEW_SEEDS:  # no held-out pair was ever proposed
+            return
+        if len(start.seeds) >= FEW_SEEDS:
+            games = [_keep_links(game, start.seeds) for game in games]
+        for part, game in enumerate(games):
+            prior = self._prior(game.problem, channels[part], unseen=part)
+            first = play_fixed(game.problem, self.settings.passes, prior)
+            games[part] = replace(game, first=first, decisions=first)
+            progress("agent: games", part + 1, len(games))
+        told = [self._describe(channels[part], game.first.pairs, part) for part, game in enumerate(games)]
+        # Pseudo-seeds are the easy links: a scorer learned from them misjudges the others (docs/evidence.md).
+        if STRUCTURE in self.channels and len(start.seeds) >= FEW_SEEDS:
+            self._learn_pairs(start, games, told, progress)
+        self._calibrate(games, told, progress)
+
+    def _learn_channels(
+        self,
+        start: Bootstrap,
+        games: list[HeldOut],
+        channels: list[list[Channel]],
+        proposals: list[Pairs],
+        described: list[Floats],
+    ) -> None:
+        """The channel scorer, from held-out links.
+
+        Pseudo-seeds are pairs on which several channels agree: they would teach that a channel alone is wrong. So they
+        are shown with channel dropout as well: without one channel, and with all but one, for each in turn.
+        """
+        parts = []
+        for game, own, pairs, features in zip(games, channels, proposals, described, strict=True):
+            examples = game.then(no_decisions(pairs)).examples(Features(features, first_priorities(features, own)))
+            dropped = [] if start.is_seeded else drop_channels(examples, own)
+            parts.append(Examples.join([examples, *dropped]))
+        if sum(len(part.priorities) for part in parts):
+            self.channel_scorer = self._make_scorer(parts, self.settings.channel_scorer)
+            self._note("channels", supervise(self.channel_scorer, parts))
+
+    def _learn_pairs(self, start: Bootstrap, games: list[HeldOut], told: list[_Described], progress: Progress) -> None:
+        """The pair scorer, from the states of the games after the fixed passes and after a learned one."""
+        seen: list[list[Examples]] = [[] for _ in games]
+        for state in range(self.settings.states):
+            for own, game, what in zip(seen, games, told, strict=True):
+                features = features_of(game.problem, self.settings.passes, game.decisions)
+                own.append(game.examples(combine(features, game.decisions.pairs, what, self.settings.passes)))
+            parts = [Examples.join(own) for own in seen]
+            if not sum(len(part.priorities) for part in parts):
+                return
+            if self.pair_scorer is None:
+                self.pair_scorer = self._make_scorer(parts, self.settings.pair_scorer)
+            self._note(f"pairs {state}", supervise(self.pair_scorer, parts, networks=start.is_seeded))
+            progress("agent: supervision", state + 1, self.settings.states)
+            if state + 1 < self.settings.states:
+                for part, (game, what) in enumerate(zip(games, told, strict=True)):
+                    games[part] = game.then(self._learned_pass(game.problem, game.decisions, what, unseen=part))
+
+    def _calibrate(self, games: list[HeldOut], told: list[_Described], progress: Progress) -> None:
+        """Confidences from the links that held-out entities get in the end, right and wrong."""
+        rows, right = [], []
+        for part, (game, what) in enumerate(zip(games, told, strict=True)):
+            last = self._learned_passes(game.problem, game.first, what, unseen=part)[-1]
+            known, is_right = game.judge(last)
+            rows.append(log_odds(last.pairs, last.logits)[last.places[known]])
+            right.append(is_right[known])
+            progress("agent: calibration", part + 1, len(games))
+        self.calibration = Calibration.fit(np.concatenate(rows), np.concatenate(right)) or Calibration()
+
+    def _make_scorer(self, parts: list[Examples], settings: ScorerSettings) -> PairScorer:
+        features, true_features = true_and_all(parts)
+        scorer = PairScorer(features.shape[1], settings, self.seed, parts=len(parts), rows=len(features))
+        scorer.measure(features, true_features)
+        return scorer
+
+    def _note(self, stage: str, losses: list[dict[str, float]]) -> None:
+        self.history += [{"stage": stage, **row} for row in losses]
+
+    def choose(
+        self,
+        pair: GraphPair,
+        vectors: Sequence[Embeddings],
+        *,
+        seeds: Links | None = None,
+        valid: Links | None = None,
+        progress: Progress = silent,
+    ) -> Aligner:
+        """Choose how much fitted vectors count: the weights that find most validation links, or the defaults.
+
+        What is learned does not depend on fitted vectors, so an agent that was trained once serves all vectors of a
+        pair. Confidences of the last pass are calibrated on the validation links, too.
+        """
+        self._check_fitted()
+        settings = self.settings
+        seeds = pair.train if seeds is None else seeds
+        valid = pair.valid if valid is None else valid
+        count = sum(part.is_fitted for part in vectors)
+        default = Weights(settings.passes.propagation, (settings.vector_weights[0],) * count)
+        self.final_calibration = None
+        if not count or not len(valid):
+            few = self.channel_scorer is None and len(seeds) < FEW_FOR_STRUCTURE
+            self.weights = replace(default, propagation=0.0, is_learned=False) if few else default
+            return self
+        evidence = self._evidence_for(pair, vectors, progress)
+        start = self._start(evidence, seeds)
+        channels = self._arrange(self._collect(evidence, start, start.seeds))
+        problem = Problem(Graphs.of(pair.source, pair.target), seeds, *unseeded(pair, seeds))
+        fitted = self._fitted_channels(vectors, problem, progress)
+        best: tuple[int, Weights, Decisions] | None = None
+        for propagation in settings.propagation_weights:
+            prior = replace(self._prior(problem, channels, fitted), propagation=propagation)
+            first = play_fixed(problem, settings.passes, prior)
+            what = self._describe(channels, first.pairs)
+            csls = [channel.score(first.pairs)[:, 0] for channel in fitted]
+            for weights in self._options(propagation, count, None if best is None else best[1]):
+                last = first
+                if weights.is_learned:
+                    last = self._learned_passes(problem, first, what, add=weigh(csls, weights.vectors))[-1]
+                score = num_right(last, valid)
+                row = {"stage": "choice", "propagation": propagation, "vectors": list(weights.vectors)}
+                self.history.append({**row, "is_learned": weights.is_learned, "valid_aligned": score})
+                if best is None or score > best[0]:
+                    best = score, weights, last
+                progress("agent: choice", len(self.history), len(self.history) + 1, f"aligned {best[0]}")
+        assert best is not None
+        self.weights = replace(best[1], chosen_by="validation links")
+        self.final_calibration = calibrate_on(best[2], valid)
+        return self
+
+    def _options(self, propagation: float, count: int, best: Weights | None) -> Iterator[Weights]:
+        """Weights to try beside a weight of propagated vectors: of one embedding after the other, then none learned."""
+        if self.pair_scorer is None:
+            yield Weights(propagation, (0.0,) * count, is_learned=False)
+            return
+        if best is not None and best.propagation != propagation:  # the others beside the best weights so far
+            yield replace(best, propagation=propagation, is_learned=True)
+            yield replace(best, propagation=propagation, is_learned=False)
+            return
+        for place in range(count):
+            for weight in self.settings.vector_weights:
+                yield Weights(propagation, tuple(weight if k == place else 0.0 for k in range(count)))
+        yield Weights(propagation, (self.settings.vector_weights[0],) * count, is_learned=False)
+
+    # ---- deciding ---------------------------------------------------------------------------------------------------
+
+    def match(
+        self,
+        pair: GraphPair,
+        vectors: Sequence[Embeddings] = (),
+        *,
+        pool: str = "auto",
+        precision: float | None = None,
+    ) -> Matching:
+        """One-to-one links with calibrated confidences; with `precision` only the surest, that share of them right.
+
+        `vectors` are those that were given to `fit` or `choose`. Another pair than the one that was fitted wants the
+        same channels.
+        """
+        _, source_ids, target_ids = choose_pool(pair, pool)
+        matching = self.decide(pair, source_ids, target_ids, vectors).last.matching
+        return matching if precision is None else keep_sure(matching, precision)
+
+    def decide(
+        self,
+        pair: GraphPair,
+        source_ids: Ids,
+        target_ids: Ids,
+        vectors: Sequence[Embeddings] = (),
+        *,
+        progress: Progress = silent,
+    ) -> Outcome:
+        """All passes over the given entities: the fixed ones, then the learned ones."""
+        self._check_fitted()
+        evidence = self._evidence_for(pair, vectors, progress)
+        start = self._start(evidence, pair.train)
+        found = self._collect(evidence, start, start.seeds)
+        problem = Problem(Graphs.of(pair.source, pair.target), start.seeds, source_ids, target_ids)
+        if not len(source_ids) or not len(target_ids):
+            return Outcome([no_decisions()], found, start)
+        channels, fitted = self._arrange(found), self._fitted_channels(vectors, problem, progress)
+        weights = self.weights
+        if len(weights.vectors) != len(fitted):
+            raise InputError(
+                f"the agent was fitted with {len(weights.vectors)} trained embeddings and is given {len(fitted)}",
+                remedy="give the same embeddings, or call choose with these first",
+            )
+        prior = replace(self._prior(problem, channels, fitted), propagation=weights.propagation)
+        first = play_fixed(problem, self.settings.passes, prior)
+        passes = [first]
+        if self.pair_scorer is not None and weights.is_learned:
+            what = self._describe(channels, first.pairs)
+            add = weigh([channel.score(first.pairs)[:, 0] for channel in fitted], weights.vectors)
+            passes += self._learned_passes(problem, first, what, add=add)
+        final = self.final_calibration or (self.calibration if weights.is_learned else Calibration())
+        passes[-1] = _rated(passes[-1], final)
+        return Outcome(passes, [*found, *fitted], start)
+
+    def _check_fitted(self) -> None:
+        if not self.is_fitted:
+            raise InputError("the agent has not been trained", remedy="call fit or load first")
+
+    def _evidence_for(self, pair: GraphPair, vectors: Sequence[Embeddings], progress: Progress) -> Evidence:
+        """The channels of the pair, kept from `fit` where it is the same."""
+        known = self._evidence
+        if known is None or known.pair.source is not pair.source or known.pair.target is not pair.target:
+            self._evidence = known = self._make_evidence(pair, vectors, progress)
+        return known
+
+    def _collect(self, evidence: Evidence, start: Bootstrap, certain: Links) -> list[Channel]:
+        return evidence.collect(certain, start.links, self.channels)
+
+    def _arrange(self, channels: Sequence[Channel]) -> list[Channel]:
+        """Channels in the order of what was learned, silent ones in place of those that found nothing."""
+        if not self.layout:
+            return list(channels)
+        there = {(channel.name, channel.columns): channel for channel in channels}
+        unknown = [columns[0] for name, columns in there if (name, columns) not in self.layout]
+        if unknown and self.channel_scorer is not None:
+            raise InputError(
+                f"the agent has not learned what {unknown[0]} means, which this pair has",
+                remedy="leave that channel out, or fit an agent to this pair",
+            )
+        return [there.get((name, columns)) or silent_channel(name, columns) for name, columns in self.layout]
+
+    def _fitted_channels(self, vectors: Sequence[Embeddings], problem: Problem, progress: Progress) -> list[Channel]:
+        return [
+            vector_channel(part, problem.source_ids, problem.target_ids, progress) for part in vectors if part.is_fitted
+        ]
+
+    def _proposals(self, problem: Problem, channels: Sequence[Channel]) -> Pairs:
+        graphs = problem.graphs
+        is_source, is_target = np.zeros(graphs.num_source, np.bool_), np.zeros(graphs.num_target, np.bool_)
+        is_source[problem.source_ids], is_target[problem.target_ids] = True, True
+        return join_proposals(channels, is_source, is_target)
+
+    def _prior(
+        self,
+        problem: Problem,
+        channels: list[Channel],
+        fitted: Sequence[Channel] = (),
+        unseen: int | None = None,
+    ) -> Prior:
+        """What channels and fitted vectors make of pairs before any decision."""
+        settings, structure = self.settings, STRUCTURE in self.channels
+        proposals = self._proposals(problem, [*channels, *fitted])
+        csls = None
+        if fitted:
+
+            def csls(pairs: Pairs) -> Floats:
+                return np.asarray(sum(part.score(pairs)[:, 0] for part in fitted) / len(fitted), np.float32)
+
+        scores = np.zeros(0, np.float32) if csls is None else csls(proposals)
+        lowest_csls = float(np.quantile(scores, settings.lowest)) if len(scores) else 0.0
+        if not channels:
+            return Prior(proposals, csls=csls, lowest_csls=lowest_csls, structure=structure)
+        logits = self._describe(channels, proposals, unseen).logits
+        near = is_near(proposals, logits, settings.kept)
+        if csls is not None:
+            near |= is_near(proposals, scores, settings.kept)
+        kept = proposals.some(near)
+        known = ScoreTable(kept, logits[near])
+
+        def score(pairs: Pairs) -> Floats:
+            if np.array_equal(numbers(pairs), numbers(kept)):  # the first pass: leads were over all proposals
+                return known(pairs)
+            return self._describe(channels, pairs, unseen).logits
+
+        lowest = float(np.quantile(logits, settings.lowest)) if len(logits) else 0.0
+        return Prior(kept, score, lowest, csls, lowest_csls, structure)
+
+    def _describe(self, channels: list[Channel], pairs: Pairs, unseen: int | None = None) -> _Described:
+        """Channel features and logits; where nothing was learned, by how many channels find a pair mutual best.
+
+        `unseen` is a held-out game: the members of the scorer that have not learned from it are asked.
+        """
+        features = describe_pairs(channels, pairs)
+        if self.channel_scorer is not None:
+            priorities = first_priorities(features, channels)
+            return _Described(features, self.channel_scorer.logits(features, priorities, unseen))
+        best, votes, _ = count_votes(channels)
+        logits = ScoreTable(best, votes)(pairs) * np.float32(self.settings.votes)
+        return _Described(features, logits - np.float32(self.settings.votes / 2))
+
+    def _learned_passes(
+        self,
+        problem: Problem,
+        first: Decisions,
+        what: _Described,
+        *,
+        add: Floats | None = None,
+        unseen: int | None = None,
+    ) -> list[Decisions]:
+        """The passes after the fixed ones; where no pair scorer was learned, the first one rated anew."""
+        if self.pair_scorer is None:
+            return [_rated(first, self.calibration)]
+        passes: list[Decisions] = []
+        for _ in range(self.settings.passes.learned):
+            passes.append(self._learned_pass(problem, passes[-1] if passes else first, what, add=add, unseen=unseen))
+        return passes or [first]
+
+    def _learned_pass(
+        self,
+        problem: Problem,
+        before: Decisions,
+        what: _Described,
+        *,
+        add: Floats | None = None,
+        unseen: int | None = None,
+    ) -> Decisions:
+        scorer = self.pair_scorer
+        assert scorer is not None
+
+        def score(features: Features, pairs: Pairs) -> Floats:
+            every = combine(features, pairs, what, self.settings.passes)
+            logits = scorer.logits(every.columns, every.priorities, unseen)
+            return logits if add is None else np.asarray(logits + add, np.float32)
+
+        def rate(pairs: Pairs, logits: Floats) -> Floats:
+            return self.calibration.confidences(log_odds(pairs, logits))
+
+        return play_learned(problem, self.settings.passes, before, score, rate)
+
+    # ---- keeping ----------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | Path) -> None:
+        """All that was learned as safetensors with JSON; no pickle. Graphs and evidence are not kept."""
+        self._check_fitted()
+        scorers = {"channels": self.channel_scorer, "pairs": self.pair_scorer}
+        about = {
+            "format": FORMAT,
+            "channels": self.channels,
+            "encoder": self.encoder,
+            "seed": self.seed,
+            "settings": asdict(self.settings),
+            "layout": self.layout,
+            "scorers": {name: [part.width, part.parts] for name, part in scorers.items() if part is not None},
+            "calibration": asdict(self.calibration),
+            "final_calibration": None if self.final_calibration is None else asdict(self.final_calibration),
+            "weights": asdict(self.weights),
+            "history": self.history,
+        }
+        arrays = {
+            f"{name}.{key}": array
+            for name, part in scorers.items()
+            if part is not None
+            for key, array in part.state().items()
+        }
+        save_agent_file(path, about, arrays)
+
+    @staticmethod
+    def load(path: str | Path) -> Aligner:
+        """An agent as it was saved."""
+        about, arrays = load_agent_file(path)
+        if about.get("format") != FORMAT:
+            raise InputError("is no trained agent of this version", path=path, remedy="train it again")
+        settings = AgentSettings.from_dict(about["settings"])
+        agent = Aligner(channels=about["channels"], encoder=about["encoder"], seed=about["seed"], settings=settings)
+        agent.layout = tuple((name, tuple(columns)) for name, columns in about["layout"])
+        kinds = {"channels": settings.channel_scorer, "pairs": settings.pair_scorer}
+        loaded: dict[str, PairScorer] = {}
+        for name, (width, parts) in about["scorers"].items():
+            scorer = loaded[name] = PairScorer(width, kinds[name], parts=parts)
+            own = {key.partition(".")[2]: array for key, array in arrays.items() if key.startswith(f"{name}.")}
+            try:
+                scorer.load_state(own)
+            except ValueError as problem:
+                raise InputError(f"is no whole agent: {problem}", path=path, remedy="train it again") from problem
+        agent.channel_scorer, agent.pair_scorer = loaded.get("channels"), loaded.get("pairs")
+        agent.calibration = Calibration(**about["calibration"])
+        final = about["final_calibration"]
+        agent.final_calibration = None if final is None else Calibration(**final)
+        weights = about["weights"]
+        agent.weights = Weights(**{**weights, "vectors": tuple(weights["vectors"])})
+        agent.history, agent.is_fitted = about["history"], True
+        return agent
+
+
+def layout_of(channels: Sequence[Channel]) -> Layout:
+    """Every channel with its columns once, in the order of the channels' names."""
+    order = (*CHANNELS, VECTORS)
+    every = dict.fromkeys((channel.name, channel.columns) for channel in channels)
+    return tuple(sorted(every, key=lambda one: order.index(one[0])))
+
+
+def combine(features: Features, pairs: Pairs, what: _Described, settings: PassSettings) -> Features:
+    """All features of pairs: what matches say, what channels say, and how the priorities of both lead."""
+    priorities = np.asarray(what.logits + features.priorities / np.float32(settings.temperature), np.float32)
+    rivals = [leads(ids, priorities, MOST_LEAD) for ids in (pairs.source_ids, pairs.target_ids)]
+    columns = np.column_stack([features.columns, what.features, what.logits, *rivals])
+    return Features(np.ascontiguousarray(columns, np.float32), priorities)
+
+
+def first_priorities(features: Floats, channels: list[Channel]) -> Floats:
+    """What the channel scorer begins at: by how much a pair leads in all channels together."""
+    ends = np.cumsum([channel.width for channel in channels])
+    places = np.concatenate([ends - 2, ends - 1]) if len(ends) else np.zeros(0, np.int64)
+    return np.asarray(features[:, places].sum(axis=1), np.float32)
+
+
+def dropouts(count: int) -> list[tuple[int, ...]]:
+    """Places of the channels to drop, in every way that learning from pseudo-seeds has them."""
+    if count < 2:
+        return []
+    each: list[tuple[int, ...]] = [(place,) for place in range(count)]
+    all_but = [tuple(other for other in range(count) if other != place) for place in range(count)]
+    return each if count == 2 else [*each, *all_but]
+
+
+def drop_channels(examples: Examples, channels: list[Channel]) -> Iterator[Examples]:
+    """The same examples, had some channels no evidence: each example in some of the ways, each way with its share."""
+    ends = np.cumsum([channel.width for channel in channels])
+    groups = np.arange(len(examples.truths)) % DROPOUT_SHARE
+    for number, dropped in enumerate(dropouts(len(channels))):
+        some = examples.some(groups == number % DROPOUT_SHARE)
+        for place in dropped:
+            some.features[:, ends[place] - channels[place].width : ends[place]] = 0
+        yield replace(some, priorities=first_priorities(some.features, channels))
+
+
+def weigh(csls: Sequence[Floats], weights: Sequence[float]) -> Floats | None:
+    """What fitted vectors add to logits; None without any."""
+    if not csls:
+        return None
+    return np.asarray(sum(np.float32(weight) * part for weight, part in zip(weights, csls, strict=True)), np.float32)
+
+
+def num_right(found: Decisions | Matching, links: Links) -> int:
+    """How many of the links were found."""
+    own = Pairs(found.source_ids, found.target_ids)
+    return int(np.isin(numbers(Pairs(links.source_ids, links.target_ids)), numbers(own)).sum())
+
+
+def calibrate_on(decisions: Decisions, links: Links) -> Calibration | None:
+    """Confidences from the links that a pass gave to the sources of `links`.
+
+    Not those of their targets as well: a wrong pair would count twice, once for either end, and a right one once.
+    """
+    known = np.isin(decisions.source_ids, links.source_ids)
+    pairs = Pairs(decisions.source_ids[known], decisions.target_ids[known])
+    right = np.isin(numbers(pairs), numbers(Pairs(links.source_ids, links.target_ids)))
+    return Calibration.fit(log_odds(decisions.pairs, decisions.logits)[decisions.places[known]], right)
+
+
+def _rated(decisions: Decisions, calibration: Calibration) -> Decisions:
+    """The same links with confidences by a calibration."""
+    if not len(decisions.source_ids):
+        return decisions
+    odds = log_odds(decisions.pairs, decisions.logits)[decisions.places]
+    return replace(decisions, confidences=calibration.confidences(odds))
+
+
+def _keep_links(game: HeldOut, links: Links) -> HeldOut:
+    """The game with those of its held-out links that are among these."""
+    known: NDArray[np.bool_] = np.isin(game.links.source_ids, links.source_ids)
+    kept = Links.of(game.links.source_ids[known], game.links.target_ids[known])
+    return replace(game, links=kept, is_dangling=game.is_dangling[known])

@@ -1,0 +1,68 @@
+"""The channels of one pair of graphs, each made once for the links that it is made with."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from rlea.evidence import ATTRIBUTES, CHANNELS, NAMES, PARIS, STRUCTURE, VECTORS, WORDS
+from rlea.evidence.attributes.channel import attribute_channels
+from rlea.evidence.channel import Channel
+from rlea.evidence.names import name_channels
+from rlea.evidence.paris.channel import paris_channels
+from rlea.evidence.vectors import vector_channel
+from rlea.evidence.words import word_channels
+from rlea.graph import GraphPair, Links
+from rlea.progress import Progress, silent
+from rlea.search.embeddings import Embeddings
+
+
+class Evidence:
+    """Channels of a pair. Gold links are not read.
+
+    `vectors` are embeddings that were not fitted to the seeds; each is a channel of its own.
+    """
+
+    def __init__(
+        self,
+        pair: GraphPair,
+        *,
+        encoder: str = "",
+        vectors: Sequence[Embeddings] = (),
+        progress: Progress = silent,
+    ) -> None:
+        self.pair = pair.without_gold
+        self.seconds: dict[tuple[str, bytes], float] = {}  # that making each took
+        self.asked: set[tuple[str, bytes]] = set()  # which were used; whoever counts costs may clear it
+        self._kept: dict[tuple[str, bytes], list[Channel]] = {}
+        # How each is made, from links that it may learn from. Words and vectors learn from none.
+        self._makers: dict[str, Callable[[Links], list[Channel]]] = {
+            NAMES: lambda links: name_channels(self.pair, links, encoder, progress),
+            WORDS: lambda links: word_channels(self.pair, progress),
+            ATTRIBUTES: lambda links: attribute_channels(self.pair, links, progress),
+            PARIS: lambda links: paris_channels(self.pair, links, progress),
+            VECTORS: lambda links: [vector_channel(part, *self.pair.entity_ids, progress) for part in vectors],
+        }
+
+    def collect(self, certain: Links, learned_from: Links, wanted: Sequence[str] = CHANNELS) -> list[Channel]:
+        """The wanted channels that have something to say, always in the same order; vectors whenever there are some.
+
+        `learned_from` may hold pseudo-seeds and held-out links: they teach names and attributes no more than which
+        attributes correspond, where a single link hardly shows. PARIS reasons from the `certain` ones only.
+        """
+        made: list[Channel] = []
+        for name in (*CHANNELS, VECTORS):
+            if name == VECTORS or (name in wanted and name != STRUCTURE):
+                links = certain if name == PARIS else Links.empty() if name in (WORDS, VECTORS) else learned_from
+                made += self._made(name, links)
+        # Words of large graphs propose nothing, but score the pairs of others.
+        return [channel for channel in made if len(channel.proposals) or not channel.info.get("searched", True)]
+
+    def _made(self, name: str, links: Links) -> list[Channel]:
+        key = name, links.source_ids.tobytes() + b"|" + links.target_ids.tobytes()
+        self.asked.add(key)
+        if key not in self._kept:
+            start = time.perf_counter()
+            self._kept[key] = self._makers[name](links)
+            self.seconds[key] = time.perf_counter() - start
+        return self._kept[key]
