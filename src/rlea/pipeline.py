@@ -449,7 +449,7 @@ def decide(
 
 def cut_links(matching: Matching, settings: AlignSettings, most: int) -> Matching:
     """Leave out what `--precision` or `--abstain` would not have; `most` is how many links there could be."""
-    from rlea.matchers.confidence import keep_sure, keep_worthwhile
+    from rlea.matching import keep_sure, keep_worthwhile
 
     if settings.precision:
         matching = keep_sure(matching, settings.precision)

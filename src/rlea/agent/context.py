@@ -29,8 +29,7 @@ from rlea.agent.stages import Stages
 from rlea.errors import InputError
 from rlea.graph import GraphPair, Ids, Links, choose_pool
 from rlea.io.agent_files import load_agent_file, save_agent_file
-from rlea.matchers.confidence import keep_sure
-from rlea.matching import Matching, Task
+from rlea.matching import Matching, Task, keep_sure
 from rlea.progress import Progress, silent
 from rlea.search.candidates import find_candidates
 from rlea.search.embeddings import Embeddings

@@ -19,8 +19,7 @@ import numpy as np
 
 from rlea.agent.context import ContextAgent, num_right
 from rlea.graph import GraphPair, Links
-from rlea.matchers.confidence import keep_sure
-from rlea.matching import Matching
+from rlea.matching import Matching, keep_sure
 from rlea.progress import Progress, silent
 from rlea.search.embeddings import Embeddings
 

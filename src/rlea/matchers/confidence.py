@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from rlea.arithmetic import exp, log, log_add_exp
 
 if TYPE_CHECKING:
-    from rlea.matching import Matching
     from rlea.search.candidates import Candidates
 
 Doubles = NDArray[np.float64]
@@ -66,35 +65,6 @@ def rate_pairs(
     row_shares = own - np.maximum(row_totals[rows], own)
     column_shares = own - np.maximum(column_totals[columns], own)
     return exp(0.5 * (row_shares + column_shares))
-
-
-def threshold_for(confidences: Doubles, precision: float) -> float:
-    """The lowest confidence such that links with it or more are right in that share, if confidences are right."""
-    ordered = np.sort(np.asarray(confidences, np.float64))[::-1]
-    means = np.cumsum(ordered) / np.arange(1, len(ordered) + 1)
-    is_last = np.append(ordered[1:] != ordered[:-1], True)[: len(ordered)]  # equals are kept together or not at all
-    enough = np.flatnonzero((means >= precision) & is_last)
-    return float(ordered[enough[-1]]) if len(enough) else float("inf")
-
-
-def keep_sure(matching: Matching, precision: float) -> Matching:
-    """The surest links, as many as can be kept for their mean confidence to be the precision asked for."""
-    from rlea.matching import Matching
-
-    kept = matching.confidences >= threshold_for(matching.confidences, precision)
-    return Matching.of(matching.source_ids[kept], matching.target_ids[kept], matching.confidences[kept])
-
-
-def keep_worthwhile(matching: Matching, most: int) -> Matching:
-    """The surest n links, n such that F1 is greatest if confidences are chances and `most` links could be right."""
-    from rlea.matching import Matching
-
-    ordered = np.sort(matching.confidences)[::-1]
-    if not len(ordered):
-        return matching
-    expected = 2 * np.cumsum(ordered) / (np.arange(1, len(ordered) + 1) + most)
-    kept = matching.confidences >= ordered[np.argmax(expected)]
-    return Matching.of(matching.source_ids[kept], matching.target_ids[kept], matching.confidences[kept])
 
 
 def similarities(candidates: Candidates, scores: NDArray[Any]) -> Doubles:
