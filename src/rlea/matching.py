@@ -1,4 +1,4 @@
-"""What a matcher is given, and what it returns. Neither has a place for gold links."""
+"""What a matcher is given, what it returns, and which links to keep. Nothing here has a place for gold links."""
 
 from __future__ import annotations
 
@@ -15,24 +15,27 @@ if TYPE_CHECKING:
     from rlea.search.embeddings import Embeddings
 
 
+Doubles = NDArray[np.float64]
+
+
 @dataclass(frozen=True, eq=False)
 class Task:
-    """All that a matcher may see: two graphs, the seeds, and scored candidate pairs of the entities to be matched."""
+    """All that a matcher may see: two graphs, the seeds, and scored candidate pairs of the entities to match."""
 
     source: KnowledgeGraph
     target: KnowledgeGraph
     seeds: Links
     candidates: Candidates
-    seed: int = 0  # of the random numbers, for the matchers that draw and for breaking ties
+    seed: int = 0  # random seed, also for breaking ties
 
 
 @dataclass(frozen=True, eq=False)
 class Matching:
-    """Links found: entity ids of either graph (not positions in a pool) and a confidence in [0, 1] each."""
+    """The links found: entity ids (not positions in a pool), each with a confidence in [0, 1]."""
 
-    source_ids: Ids
-    target_ids: Ids
-    confidences: NDArray[np.float64]
+    source_ids: Ids  # (num_links,)
+    target_ids: Ids  # (num_links,)
+    confidences: Doubles  # (num_links,)
 
     def __len__(self) -> int:
         return len(self.source_ids)
@@ -53,12 +56,20 @@ class Matching:
 
     @property
     def is_one_to_one(self) -> bool:
-        """No entity of either side stands in two links."""
+        """No entity of either side has two links."""
         return len(np.unique(self.source_ids)) == len(self) == len(np.unique(self.target_ids))
 
+    def at_least(self, threshold: float) -> Matching:
+        """The links with at least this confidence."""
+        kept = self.confidences >= threshold
+        return Matching.of(self.source_ids[kept], self.target_ids[kept], self.confidences[kept])
 
-def threshold_for(confidences: NDArray[np.float64], precision: float) -> float:
-    """The lowest confidence such that links with it or more are right in that share, if confidences are right."""
+
+def threshold_for(confidences: Doubles, precision: float) -> float:
+    """The lowest threshold at which the mean confidence of the links kept is at least `precision`; inf if none is.
+
+    If confidences are calibrated, that is the precision of the links kept. `confidences` has shape (num_links,).
+    """
     ordered = np.sort(np.asarray(confidences, np.float64))[::-1]
     means = np.cumsum(ordered) / np.arange(1, len(ordered) + 1)
     is_last = np.append(ordered[1:] != ordered[:-1], True)[: len(ordered)]  # equals are kept together or not at all
@@ -67,23 +78,24 @@ def threshold_for(confidences: NDArray[np.float64], precision: float) -> float:
 
 
 def keep_sure(matching: Matching, precision: float) -> Matching:
-    """The surest links, as many as can be kept for their mean confidence to be the precision asked for."""
-    kept = matching.confidences >= threshold_for(matching.confidences, precision)
-    return Matching.of(matching.source_ids[kept], matching.target_ids[kept], matching.confidences[kept])
+    """As many of the surest links as have a mean confidence of at least `precision`."""
+    return matching.at_least(threshold_for(matching.confidences, precision))
 
 
 def keep_worthwhile(matching: Matching, most: int) -> Matching:
-    """The surest n links, n such that F1 is greatest if confidences are chances and `most` links could be right."""
+    """The surest links, as many as make the expected F1 greatest if confidences are calibrated.
+
+    `most` is the number of links that could be right.
+    """
     ordered = np.sort(matching.confidences)[::-1]
     if not len(ordered):
         return matching
     expected = 2 * np.cumsum(ordered) / (np.arange(1, len(ordered) + 1) + most)
-    kept = matching.confidences >= ordered[np.argmax(expected)]
-    return Matching.of(matching.source_ids[kept], matching.target_ids[kept], matching.confidences[kept])
+    return matching.at_least(ordered[np.argmax(expected)])
 
 
 def toy_task(like: Embeddings) -> Task:
-    """A tiny task with vectors of the same kind as `like`, on which a matcher's compiled code can be loaded."""
+    """A tiny task with vectors of the same kind as `like`: running a matcher on it loads its compiled code."""
     import polars as pl
 
     from rlea.search.candidates import find_candidates

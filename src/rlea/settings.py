@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rlea.deciders import DECIDERS
 from rlea.errors import InputError
 from rlea.evidence import CHANNELS, NAMES
 from rlea.masking import check_hidden, parse_hidden
-from rlea.matchers import MATCHERS
 from rlea.models import MODELS
 
 if TYPE_CHECKING:
@@ -24,27 +24,48 @@ SEARCHES = ("auto", "exact", "approximate")
 MOST_EXACT_NAMES, MOST_EXACT_VECTORS = 40_000**2, 200_000**2
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AlignSettings:
     """What a user can choose about a run."""
 
-    embedding: str = ""  # for matchers that take vectors; names if not given, which need no training and no seeds
-    matcher: str = "auto"  # all evidence; best-first where an embedding is given or the graphs are very large
-    candidates: int = 50  # per entity and direction
-    pool: str = "auto"  # the pair's own: "test" for benchmark folders, "all" for two graphs of one's own
-    seed: int = 0
-    preset: str = "context"  # of the agent, where it is the matcher
-    agent: str = ""  # a file with a trained agent, in place of training one
-    precision: float = 0.0  # keep only the surest links, so many that this share should be right; 0 keeps all
-    joint: int = 0  # rounds in which the agent's sure links train the vectors anew
-    abstain: bool = False  # leave out links that are more likely to cost F1 than to earn it
+    matcher: str = "auto"  # all evidence; best-first where the graphs are very large
+    # Models or files of vectors: channels of the agent, one of them for the candidates of other matchers.
+    embedding: tuple[str, ...] = ()
+    channels: tuple[str, ...] = ()  # of evidence that the agent uses; the matcher's own if none is named
+    encoder: str = ""  # folder of a sentence encoder, by which the agent compares names as well
+    hide: tuple[str, ...] = ()  # names, attributes: what no model and no decider may see
+    candidates: int = 50  # per entity and direction, for matchers over candidates
     search: str = "auto"  # of candidates; exact as long as that takes a minute or two, approximate beyond
-    hide: tuple[str, ...] = ()  # names, attributes: what no model and no matcher may see
-    channels: tuple[str, ...] = ()  # of evidence that `fused` listens to; all if none is named
-    encoder: str = ""  # folder of a sentence encoder, by which `fused` compares names as well
+    pool: str = "auto"  # the pair's own: "test" for benchmark folders, "all" for two graphs of one's own
+    precision: float = 0.0  # keep only the surest links, so many that this share should be right; 0 keeps all
+    abstain: bool = False  # leave out links that are more likely to cost F1 than to earn it
+    joint: int = 0  # rounds in which the agent's sure links train the vectors anew
+    agent: str = ""  # a file with a trained agent, in place of training one
+    preset: str = "context"  # the agent; or one of the presets of the paper's
+    seed: int = 0
+    compared: tuple[str, ...] = ()  # all deciders of a comparison; for loading compiled code at once
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "hide", parse_hidden(self.hide))  # a misspelt word would hide nothing
+        """A single embedding or channel may be given as text; a misspelt word of `hide` would hide nothing."""
+        for name in ("embedding", "channels"):
+            value = getattr(self, name)
+            given = [part.strip() for part in value.split(",")] if isinstance(value, str) else value
+            object.__setattr__(self, name, tuple(part for part in given if part))
+        object.__setattr__(self, "hide", parse_hidden(self.hide))
+
+    @staticmethod
+    def with_options(settings: AlignSettings | None = None, **options: Any) -> AlignSettings:
+        """The settings with some options changed; an unknown one is refused."""
+        known = [field.name for field in fields(AlignSettings)]
+        for name in options:
+            if name not in known:
+                raise InputError(f"unknown option {name!r}", remedy=suggest(name, known))
+        return replace(settings or AlignSettings(), **options)
+
+    @property
+    def used_channels(self) -> tuple[str, ...]:
+        """The channels of the agent."""
+        return self.channels or DECIDERS[self.matcher].channels
 
 
 # ---- what is left open -----------------------------------------------------------------------------------------------
@@ -54,10 +75,10 @@ def settle(settings: AlignSettings, pair: GraphPair) -> AlignSettings:
     """The same settings with the matcher and the embedding that `auto` and none stand for on this pair."""
     if settings.matcher == "auto":
         size = max(pair.source.num_entities, pair.target.num_entities)
-        is_open = not settings.embedding and size <= MOST_FUSED
-        settings = replace(settings, matcher="fused" if is_open else "best-first")
-    if settings.matcher in MATCHERS and MATCHERS[settings.matcher].takes_vectors and not settings.embedding:
-        settings = replace(settings, embedding="names")
+        settings = replace(settings, matcher="fused" if size <= MOST_FUSED else "best-first")
+    decider = DECIDERS.get(settings.matcher)
+    if decider is not None and decider.needs_vectors and not settings.embedding:
+        settings = replace(settings, embedding=("names",))
     return settings
 
 
@@ -65,24 +86,25 @@ def choose_search(settings: AlignSettings, num_rows: int, num_columns: int) -> s
     """How candidates are found in pools of these sizes: exact or approximate."""
     if settings.search != "auto":
         return settings.search
-    most = MOST_EXACT_NAMES if settings.embedding == "names" else MOST_EXACT_VECTORS
+    most = MOST_EXACT_NAMES if settings.embedding == ("names",) else MOST_EXACT_VECTORS
     return "approximate" if num_rows * num_columns > most else "exact"
 
 
 def evidence_uses(settings: AlignSettings) -> str:
-    """What a matcher without vectors looks at, in the words of `MODELS`, without what is hidden."""
-    heard = ("structure", "attributes") if settings.matcher == "paris" else settings.channels or CHANNELS
+    """What the agent or PARIS looks at, in the words of `MODELS`, without what is hidden."""
+    used = ("structure", "attributes") if settings.matcher == "paris" else settings.used_channels
     # To PARIS as a channel names are facts; the words of an entity are those of its name and its literals.
     parts = {"paris": ("structure", "names", "attributes"), "words": ("names", "attributes")}
-    used = dict.fromkeys(part for name in heard for part in parts.get(name, (name,)))
-    return " and ".join(part for part in used if part not in settings.hide)
+    every = [part for name in used for part in parts.get(name, (name,))]
+    every += [part for name in settings.embedding if name in MODELS for part in MODELS[name].uses.split(" and ")]
+    return " and ".join(part for part in dict.fromkeys(every) if part not in settings.hide)
 
 
 # ---- what is refused -------------------------------------------------------------------------------------------------
 
 
 def check_settings(
-    settings: AlignSettings, matchers: Sequence[str] = (), output: Path | None = None, device: str = "auto"
+    settings: AlignSettings, deciders: Sequence[str] = (), output: Path | None = None, device: str = "auto"
 ) -> None:
     """Refuse what cannot work before any work is done; `output` is a file that will be written in the end."""
     if output is not None:
@@ -91,29 +113,22 @@ def check_settings(
         check_writable(output)
     if device not in ("auto", "cpu", "cuda"):
         raise InputError(f"unknown device {device!r}", remedy="use auto, cpu or cuda")
-    names = [name for name in (settings.matcher, *matchers) if name != "auto"]
-    if settings.matcher == "auto" and settings.embedding:
-        names.append("best-first")
+    names = [name for name in dict.fromkeys((settings.matcher, *deciders)) if name != "auto"]
     for name in names:
-        if name not in MATCHERS:
-            raise InputError(f"unknown matcher {name!r}", remedy=suggest(name, MATCHERS))
-    has_agent = any(MATCHERS[name].trained and MATCHERS[name].takes_vectors for name in names)
-    check_evidence(settings, names, is_bench=len(matchers) > 0)
-    settings = replace(settings, embedding=settings.embedding or "names")
-    if device == "cuda" and names and not any(MATCHERS[name].takes_vectors for name in names):
-        raise InputError(f"{names[0]} works on the CPU", remedy="leave --device out")
-    if device != "auto" and has_agent:
-        from rlea.paper.agent import choose_device
+        if name not in DECIDERS:
+            raise InputError(f"unknown matcher {name!r}", remedy=suggest(name, DECIDERS))
+    # The settings alone do not say what `auto` will be: all evidence, unless the graphs are very large.
+    has_agent = any(DECIDERS[name].channels for name in names) or settings.matcher == "auto"
+    check_numbers(settings)
+    check_channels(settings, names, has_agent, is_comparison=len(deciders) > 0)
+    check_embeddings(settings, names, device)
+    check_agent(settings, names)
+    if settings.joint:
+        check_joint(settings)
 
-        choose_device(device)
-    if settings.embedding not in MODELS and not Path(settings.embedding).exists():
-        raise InputError(
-            f"{settings.embedding!r} is neither an embedding nor a file",
-            remedy=suggest(settings.embedding, MODELS, "a path to a .safetensors, .npy or word2vec file"),
-        )
-    if any(MATCHERS[name].takes_vectors for name in names):
-        check_hidden(settings.hide, settings.embedding)
-    check_agent(settings, has_agent)
+
+def check_numbers(settings: AlignSettings) -> None:
+    """Refuse numbers and words out of range."""
     if settings.candidates < 1:
         raise InputError(f"--candidates is {settings.candidates}", remedy="give a number of at least 1")
     if not 0 <= settings.seed < 2**63:
@@ -123,102 +138,100 @@ def check_settings(
     if settings.abstain and settings.precision:
         remedy = "give one of them: --precision keeps the surest links, --abstain as many as F1 gains from"
         raise InputError("--abstain and --precision both say which links to leave out", remedy=remedy)
-    if settings.joint:
-        check_joint(settings)
     if settings.pool not in ("auto", "test", "all"):
         raise InputError(f"unknown pool {settings.pool!r}", remedy="use test or all")
-    check_search(settings)
+    if settings.search not in SEARCHES:
+        raise InputError(f"unknown search {settings.search!r}", remedy=f"use one of {', '.join(SEARCHES)}")
 
 
-def check_evidence(settings: AlignSettings, names: Sequence[str], *, is_bench: bool) -> None:
-    """Refuse vectors for a matcher that takes none, and channels for one that has none."""
-    blind = [name for name in names if not MATCHERS[name].takes_vectors]
-    if blind and settings.embedding and not is_bench:
-        remedy = "leave --embedding out, or use --matcher rlea or best-first"
-        raise InputError(f"{blind[0]} looks at the graphs themselves and takes no vectors", remedy=remedy)
-    for option, is_given in (
-        ("--search", settings.search in SEARCHES[1:]),
-        ("--candidates", settings.candidates != AlignSettings.candidates),
-    ):
-        if blind and is_given and not is_bench:
-            remedy = "leave it out, or add --matcher best-first"
-            raise InputError(f"{option} is for matchers that take vectors, and {blind[0]} takes none", remedy=remedy)
+def check_channels(settings: AlignSettings, names: Sequence[str], has_agent: bool, *, is_comparison: bool) -> None:
+    """Refuse options that nobody would use: channels without the agent, candidates without a matcher over them."""
     unknown = [name for name in settings.channels if name not in CHANNELS]
     if unknown:
         raise InputError(f"unknown channel {unknown[0]!r}", remedy=suggest(unknown[0], CHANNELS))
     given = "--channels" if settings.channels else "--encoder" if settings.encoder else ""
-    listens = "fused" in names or (settings.matcher == "auto" and not settings.embedding)
-    if given and not listens:
-        raise InputError(f"{given} is for the matcher fused, which is not asked for", remedy="add --matcher fused")
+    if given and not has_agent:
+        raise InputError(f"{given} is for the agent, which is not asked for", remedy="add --matcher fused")
+    without = [name for name in names if not DECIDERS[name].needs_vectors] or (["fused"] if not names else [])
+    changed = {"--search": settings.search != "auto", "--candidates": settings.candidates != AlignSettings.candidates}
+    for option, is_given in changed.items():
+        if is_given and without and not is_comparison:
+            remedy = "leave it out, or add --matcher best-first"
+            raise InputError(f"{option} is for matchers over candidates, and {without[0]} has none", remedy=remedy)
     if settings.encoder:
-        check_encoder(settings)
+        from rlea.models.name_vectors import encoder_package
+
+        if NAMES in settings.hide or (settings.channels and NAMES not in settings.channels):
+            reason = "--hide hides" if NAMES in settings.hide else "--channels leaves out"
+            raise InputError(f"--encoder compares names, which {reason}", remedy="leave one of the two out")
+        encoder_package(settings.encoder)
 
 
-def check_encoder(settings: AlignSettings) -> None:
-    """Refuse a sentence encoder that is not there, or that nobody would listen to."""
-    from rlea.models.name_vectors import encoder_package
+def check_embeddings(settings: AlignSettings, names: Sequence[str], device: str) -> None:
+    """Refuse embeddings that are not there, that would not be used, or that look at what is hidden."""
+    takers = [name for name in names if DECIDERS[name].takes_vectors] or (["fused"] if not names else [])
+    if settings.embedding and not takers:
+        raise InputError(f"{names[0]} takes no vectors", remedy="leave --embedding out, or use another matcher")
+    single = [name for name in takers if not DECIDERS[name].channels]
+    if len(settings.embedding) > 1 and single:
+        remedy = "give one, or use --matcher fused or rlea"
+        raise InputError(f"{single[0]} takes one embedding, and there are several", remedy=remedy)
+    for name in settings.embedding:
+        if name not in MODELS and not Path(name).exists():
+            raise InputError(
+                f"{name!r} is neither an embedding nor a file",
+                remedy=suggest(name, MODELS, "a path to a .safetensors, .npy or word2vec file"),
+            )
+        check_hidden(settings.hide, name)
+    if single and not settings.embedding:
+        check_hidden(settings.hide, "names")
+    if device != "auto":
+        from rlea.paper.agent import choose_device
 
-    if NAMES in settings.hide or (settings.channels and NAMES not in settings.channels):
-        reason = "--hide hides" if NAMES in settings.hide else "--channels leaves out"
-        raise InputError(f"--encoder compares names, which {reason}", remedy="leave one of the two out")
-    encoder_package(settings.encoder)
+        if device == "cuda" and not settings.embedding and not single:
+            raise InputError("there is nothing to train on a GPU", remedy="leave --device out")
+        choose_device(device)
 
 
-def check_search(settings: AlignSettings) -> None:
-    """Refuse a search that there is not."""
-    if settings.search not in SEARCHES:
-        raise InputError(
-            f"unknown search {settings.search!r}", remedy=f"use {', '.join(SEARCHES[:-1])} or {SEARCHES[-1]}"
-        )
-
-
-def check_agent(settings: AlignSettings, is_used: bool) -> None:
+def check_agent(settings: AlignSettings, names: Sequence[str]) -> None:
     """Refuse a preset or a trained agent that is not there or would not be used."""
     if settings.agent and not Path(settings.agent).is_file():
         raise InputError("there is no such file", path=settings.agent, remedy="give a file that `rlea train` wrote")
-    if not is_used:
-        if settings.agent or settings.preset != AlignSettings.preset:
+    is_paper = settings.preset != AlignSettings.preset
+    takers = [name for name in names if DECIDERS[name].channels] or (["fused"] if not names else [])
+    if not takers or (is_paper and "rlea" not in names):
+        if settings.agent or is_paper:
             given = "--agent" if settings.agent else "--preset"
             raise InputError(f"{given} is for the agent, which is not asked for", remedy="add --matcher rlea")
         return
-    from rlea.agent.context import ContextAgent
-    from rlea.paper.agents import PRESET_NAMES, load_agent
+    if is_paper:
+        from rlea.paper.presets import PRESETS
 
-    if settings.preset not in PRESET_NAMES:
-        raise InputError(f"unknown preset {settings.preset!r}", remedy=suggest(settings.preset, PRESET_NAMES))
+        if settings.preset not in PRESETS:
+            known = (AlignSettings.preset, *PRESETS)
+            raise InputError(f"unknown preset {settings.preset!r}", remedy=suggest(settings.preset, known))
     if settings.agent:
-        agent = load_agent(settings.agent, device="cpu")
-        if isinstance(agent, ContextAgent):
-            return  # what it learned does not hang on the vectors
-        if settings.embedding in MODELS and MODELS[settings.embedding].trained:
+        from rlea.deciders import is_aligner
+
+        trained = [name for name in settings.embedding if name in MODELS and MODELS[name].trained]
+        if not is_aligner(settings.agent) and trained:
             raise InputError(
-                f"{settings.embedding} would be trained anew, and the agent knows only the vectors it was trained on",
+                f"{trained[0]} would be trained anew, and the agent knows only the vectors it was trained on",
                 remedy="give their file: --embedding FILE.safetensors (`rlea embed` writes one)",
             )
-
-
-def check_seeds(pair: GraphPair, settings: AlignSettings, matchers: Sequence[str]) -> None:
-    """Refuse too few seeds for an agent before vectors are trained for it."""
-    if (
-        settings.preset == "context"
-        and not settings.agent
-        and any(MATCHERS[name].trained and MATCHERS[name].takes_vectors for name in matchers)
-    ):
-        from rlea.agent.context import ContextAgent
-
-        ContextAgent().check_seeds(pair.train)
 
 
 def check_joint(settings: AlignSettings) -> None:
     """Refuse joint rounds that have nothing to train, or nobody to say which links are sure."""
     if settings.joint < 0:
         raise InputError(f"--joint is {settings.joint}", remedy="give a number of rounds from 0")
-    if settings.embedding not in MODELS or not MODELS[settings.embedding].trained:
-        remedy = "name a model that learns from seeds, such as --embedding aligne"
-        raise InputError(f"--joint trains the vectors anew, and {settings.embedding} is not trained", remedy=remedy)
-    if settings.matcher != "rlea" or settings.preset != "context" or settings.agent:
-        remedy = "add --matcher rlea, without --preset and --agent"
-        raise InputError("--joint is for the context agent, trained in the same run", remedy=remedy)
+    name = settings.embedding[0] if len(settings.embedding) == 1 else ""
+    if name not in MODELS or not MODELS[name].trained:
+        remedy = "name one model that learns from seeds, such as --embedding aligne"
+        raise InputError(f"--joint trains vectors anew, and {name or 'nothing'} is trained", remedy=remedy)
+    if settings.matcher not in ("auto", "rlea", "fused") or settings.preset != AlignSettings.preset or settings.agent:
+        remedy = "use --matcher rlea or fused, without --preset and --agent"
+        raise InputError("--joint is for the agent, trained in the same run", remedy=remedy)
 
 
 def suggest(name: str, known: Sequence[str] | dict[str, Any], otherwise: str = "") -> str:

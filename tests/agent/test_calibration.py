@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlea.agent.calibration import MOST, Calibration, fit_logistic, log_odds, solve
-from rlea.matchers.confidence import threshold_for
+from rlea.matching import threshold_for
 from rlea.search.pairs import Pairs
 
 

@@ -12,8 +12,7 @@ from rlea.experiments.desk import Desk, Options
 from rlea.experiments.grid import Grid, run_grids
 from rlea.io.synthetic import synthetic_embeddings
 from rlea.io.writers.vectors import write_embeddings
-from rlea.matchers.confidence import keep_worthwhile
-from rlea.matching import Matching
+from rlea.matching import Matching, keep_worthwhile
 
 
 @pytest.fixture

@@ -164,7 +164,7 @@ def test_small_pools():
     assert against.candidates.forward_columns[0, 0] == truth[4]
     assert against.candidates.backward_rows.shape == (30, 1)
     none = search_approximately(embeddings, [], np.arange(30), 5)
-    assert none.candidates.forward_columns.shape == (0, 0)
+    assert none.candidates.forward_columns.shape == (0, 5)
     assert none.candidates.backward_rows.shape == (30, 0)
 
 

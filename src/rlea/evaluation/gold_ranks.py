@@ -18,7 +18,7 @@ from rlea.io.array_files import load_arrays, put_arrays
 
 if TYPE_CHECKING:
     from rlea.matching import Matching
-    from rlea.search.candidates import Candidates
+    from rlea.search.candidates import CandidateLists
 
 FORMAT = "rlea standing 1"
 AT_ONCE = 1 << 16  # gold links looked up together: 13 MB at 50 candidates
@@ -39,7 +39,7 @@ class Standing:
         return len(self.source_ids)
 
     @staticmethod
-    def of(candidates: Candidates, gold: Links) -> Standing:
+    def of(candidates: CandidateLists, gold: Links) -> Standing:
         """Look every gold link up, both ways; entities outside the pools have no place."""
         links = distinct(gold)
         rows = _positions(candidates.source_ids, links.source_ids)

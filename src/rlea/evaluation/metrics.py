@@ -12,7 +12,7 @@ from rlea.graph import Links
 from rlea.matching import Matching
 
 if TYPE_CHECKING:
-    from rlea.search.candidates import Candidates
+    from rlea.search.candidates import CandidateLists
 
 Doubles = NDArray[np.float64]
 
@@ -73,7 +73,7 @@ def link_metrics(matching: Matching, gold: Links, *, pool: str = "test") -> Link
     )
 
 
-def coverage(candidates: Candidates, gold: Links) -> float:
+def coverage(candidates: CandidateLists, gold: Links) -> float:
     """The share of the gold pairs that are candidates at all: the recall that no matcher over them can exceed.
 
     Gold pairs outside the pools count as not covered; without gold pairs the share is 0.

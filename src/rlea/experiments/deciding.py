@@ -25,8 +25,7 @@ from rlea.experiments.inputs import Inputs, all_inputs, check_known
 from rlea.experiments.store import Store
 from rlea.graph import Links
 from rlea.matchers import MATCHERS
-from rlea.matchers.confidence import keep_worthwhile
-from rlea.matching import Matching, Task, toy_task
+from rlea.matching import Matching, Task, keep_worthwhile, toy_task
 from rlea.models import MODELS
 from rlea.paper.agent import Agent
 from rlea.paper.agents import describe_agent

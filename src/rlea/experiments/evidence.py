@@ -29,7 +29,7 @@ from rlea.experiments.inputs import check_known
 from rlea.experiments.published import TABLE_2
 from rlea.experiments.store import Store
 from rlea.graph import GraphPair, Links, choose_pool
-from rlea.matchers.confidence import keep_worthwhile
+from rlea.matching import keep_worthwhile
 from rlea.progress import Progress
 from rlea.views.report.plots import dots_plot
 

@@ -1,10 +1,13 @@
-"""The matchers by name. Each is one file with one function `match(task) -> Matching`; none sees a gold link."""
+"""The matchers by name. Each is one file with one function `match(task) -> Matching`; none sees a gold link.
+
+The functions here import theirs when called: compiled code and scipy need not load to print the help.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rlea.matching import Matching, Task
@@ -12,43 +15,94 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Matcher:
-    """A matcher: where it lives, whether its links are one-to-one, and what it does in a few words."""
+    """A matcher: its function, whether its links are one-to-one, and what it does in a few words."""
 
-    module: str
+    match: Callable[[Task], Matching]
     one_to_one: bool
     summary: str
     uses_structure: bool = False  # looks at the graphs and not only at similarity
-    trained: bool = False  # learns from the seeds first, which takes a while
-    takes_vectors: bool = True  # False: looks at the graphs themselves, and an embedding would not be used
+    takes_vectors: bool = True  # False: looks at the graphs themselves and would not use an embedding
 
     def __call__(self, task: Task) -> Matching:
-        # Imported on use: compiled code and scipy need not load to print the help.
-        return cast("Matching", import_module(f"rlea.{self.module}").match(task))
+        return self.match(task)
+
+
+def _nearest(task: Task) -> Matching:
+    from rlea.matchers.nearest import match
+
+    return match(task)
+
+
+def _mutual(task: Task) -> Matching:
+    from rlea.matchers.mutual import match
+
+    return match(task)
+
+
+def _greedy(task: Task) -> Matching:
+    from rlea.matchers.greedy import match
+
+    return match(task)
+
+
+def _csls(task: Task) -> Matching:
+    from rlea.matchers.csls import match
+
+    return match(task)
+
+
+def _rinf(task: Task) -> Matching:
+    from rlea.matchers.rinf import match
+
+    return match(task)
+
+
+def _sinkhorn(task: Task) -> Matching:
+    from rlea.matchers.sinkhorn import match
+
+    return match(task)
+
+
+def _hungarian(task: Task) -> Matching:
+    from rlea.matchers.hungarian import match
+
+    return match(task)
+
+
+def _stable(task: Task) -> Matching:
+    from rlea.matchers.stable import match
+
+    return match(task)
+
+
+def _seq(task: Task) -> Matching:
+    from rlea.matchers.seq import match
+
+    return match(task)
+
+
+def _best_first(task: Task) -> Matching:
+    from rlea.matchers.best_first import match
+
+    return match(task)
+
+
+def _paris(task: Task) -> Matching:
+    from rlea.matchers.paris import match
+
+    return match(task)
 
 
 MATCHERS: dict[str, Matcher] = {
-    "nearest": Matcher("matchers.nearest", False, "the best target of every source"),
-    "mutual": Matcher("matchers.mutual", True, "pairs that are each other's best"),
-    "greedy": Matcher("matchers.greedy", True, "pairs in descending similarity"),
-    "csls": Matcher("matchers.csls", False, "nearest after discounting hubs"),
-    "rinf": Matcher("matchers.rinf", False, "nearest by the preferences of both sides"),
-    "sinkhorn": Matcher("matchers.sinkhorn", False, "entropic optimal transport"),
-    "hungarian": Matcher("matchers.hungarian", True, "assignment with the greatest total similarity"),
-    "stable": Matcher("matchers.stable", True, "stable marriage (Gale-Shapley)"),
-    "seq": Matcher("matchers.seq", True, "the paper's sequential baseline, after BootEA"),
-    "best-first": Matcher("matchers.best_first", True, "surest pair first, matches speak for their neighbours", True),
-    "paris": Matcher(
-        "matchers.paris", True, "PARIS: triples and literals of both graphs, no vectors", True, takes_vectors=False
-    ),
-    "rlea": Matcher(
-        "paper.matcher", True, "the agent: remembers what it matched, learns from held-out seeds", True, trained=True
-    ),
-    "fused": Matcher(
-        "agent.fused_matcher",
-        True,
-        "the agent with all evidence: structure, names, words, attributes, PARIS; with or without seeds",
-        True,
-        trained=True,
-        takes_vectors=False,
-    ),
+    "nearest": Matcher(_nearest, False, "the best target of every source"),
+    "mutual": Matcher(_mutual, True, "pairs that are each other's best"),
+    "greedy": Matcher(_greedy, True, "pairs in descending similarity"),
+    "csls": Matcher(_csls, False, "nearest after discounting hubs"),
+    "rinf": Matcher(_rinf, False, "nearest by the preferences of both sides"),
+    "sinkhorn": Matcher(_sinkhorn, False, "entropic optimal transport"),
+    "hungarian": Matcher(_hungarian, True, "assignment with the greatest total similarity"),
+    "stable": Matcher(_stable, True, "stable marriage (Gale-Shapley)"),
+    "seq": Matcher(_seq, True, "the paper's sequential baseline, after BootEA"),
+    "best-first": Matcher(_best_first, True, "surest pair first, matches speak for their neighbours", True),
+    "paris": Matcher(_paris, True, "PARIS: triples and literals of both graphs, no vectors", True, takes_vectors=False),
 }

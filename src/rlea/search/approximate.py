@@ -1,16 +1,16 @@
-"""Candidate pairs for pools too large for the exact search: only entities that lie near each other are compared.
+"""Candidate pairs for pools too large for the exact search: only vectors that lie near each other are compared.
 
-The vectors are put into cells (k-means on a sample of both sides). Every entity belongs to the cell nearest to it and
-probes the few cells nearest to it; a pair is scored, by the true measure and for both directions at once, if one of
-the two probes the cell of the other. (If only sources probed, the same recall would take more pairs: three times as
-many for AlignE's vectors, a third more for RSN's. Who lies far from the centre of its cell is hard to find, but can
-look around by itself.) How many cells have to be probed differs from vectors to vectors, so it is found out on a sample
-of entities whose exact candidates are known, and another sample says how many were found in the end.
+k-means on a sample of both sides puts the vectors into cells. Every entity belongs to its nearest cell and probes the
+few cells nearest to it. A pair is scored, by the exact measure and for both directions at once, if either of the two
+probes the cell of the other. (If only sources probed, the same recall would take more pairs: three times as many for
+AlignE's vectors, a third more for RSN's. An entity far from the centre of its cell is hard to find, but it can probe by
+itself.) How many cells must be probed depends on the vectors, so it is tuned on a sample of entities whose exact
+candidates are known, and a second sample measures the recall that was reached.
 
-Nearest is meant as follows. `cosine`: the angle between vector and centre. `manhattan`: the Euclidean distance to the
-centre (it bounds the Manhattan distance, and a mean is the centre that fits it). `inner`: entities belong by Euclidean
-distance, so that a cell holds vectors alike in direction and length, and probe by the inner product with the centre,
-which is their mean score in the cell. Whatever this misses shows in the recall.
+"Nearest" depends on the measure. `cosine`: the angle between vector and centre. `manhattan`: the Euclidean distance to
+the centre (it bounds the Manhattan distance, and the mean is the centre that fits it). `inner`: entities belong by
+Euclidean distance, so that a cell holds vectors alike in direction and length, and probe by the inner product with
+the centre, which is their mean score in the cell. Whatever this misses shows in the measured recall.
 """
 
 from __future__ import annotations
@@ -29,53 +29,35 @@ from rlea.progress import Progress, silent
 from rlea.search.candidates import (
     BLOCK_COLUMNS,
     BLOCK_ROWS,
-    LANES,
     Candidates,
-    Floats,
-    _keep_best_of_rows,
-    _replace_worst,
-    _sort_best,
     find_candidates,
     manhattan_block,
-    mix,
     scales_of,
 )
+from rlea.search.recall import EXACT_SHARE, RECALL, SAMPLE, MeasuredSearch, check_search
 from rlea.search.rows import FINE, BlockProduct, Scale, coarse_reach, from_whole, square_length, whole_of
+from rlea.search.ties import mix
+from rlea.search.top_k import BestLists, Floats, add_block, keep_best_of_rows
 
 if TYPE_CHECKING:
     from rlea.search.embeddings import Embeddings
 
-RECALL = 0.95  # wanted share of the exact candidates
-SAMPLE = 500  # entities a side whose exact candidates are known: the recall is then known to about a point
-CELLS_PER_ROOT = 6.0  # cells = this times the root of the larger pool; more cost more to find and less to search
-TRAINING_PER_CELL = 40  # vectors a cell that k-means looks at; with 24, a seventh more pairs were scored than with 64
+CELLS_PER_ROOT = 6.0  # cells = this times the square root of the larger pool; more cells are slower to find
+TRAINING_PER_CELL = 40  # vectors per cell that k-means sees; with 24, a seventh more pairs were scored than with 64
 ITERATIONS = 4  # of k-means; between 3 and 12 hardly anything changes
-EXACT_SHARE = 0.5  # of all pairs: where more would be scored, little is gained over the exact search
 CHUNK = 1 << 13  # rows handled together where no block of scores is made of them
 PROBES_AT_ONCE = 1 << 24  # probes kept together (a list of them takes 64 MiB)
 
 
-@dataclass(frozen=True, eq=False)
-class Search:
-    """Candidates, and how they were found.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Search(MeasuredSearch):
+    """Candidates by cells of vectors. Where the search was exact, `probes` equals `num_cells`.
 
-    The recalls are shares of the exact k best that are among the candidates, measured on `sampled` entities a side that
-    had no part in choosing `probes` (pools of fewer than 1,000 serve whole for both). Where cells would not have paid,
-    the search was exact: `probes` is then `num_cells` and the recalls are 1 without a sample.
+    `share` is that of all pairs that were scored; pairs scored from both sides count twice.
     """
 
-    candidates: Candidates
-    forward_recall: float  # of the targets of a source
-    backward_recall: float  # of the sources of a target
     num_cells: int
     probes: int  # cells that an entity looked into
-    share: float  # of all pairs that were scored, those met from both sides counted twice
-    sampled: int
-
-    @property
-    def recall(self) -> float:
-        """The lower of both directions."""
-        return min(self.forward_recall, self.backward_recall)
 
     @property
     def is_exact(self) -> bool:
@@ -86,10 +68,7 @@ class Search:
         return {
             "kind": "approximate",
             "exact_instead": self.is_exact,
-            "recall": round(self.recall, 4),
-            "forward_recall": round(self.forward_recall, 4),
-            "backward_recall": round(self.backward_recall, 4),
-            "sampled": self.sampled,
+            **self.recalls(),
             "cells": self.num_cells,
             "probes": self.probes,
             "share_of_pairs": round(self.share, 5),
@@ -108,25 +87,21 @@ def search_approximately(
     seed: int = 0,
     progress: Progress = silent,
 ) -> Search:
-    """Nearly the k best targets of every source and the k best sources of every target, with the recall as measured.
+    """Nearly the k best targets of every source and the k best sources of every target, with the measured recall.
 
-    `source_ids` (num_rows,) and `target_ids` (num_columns,) are entity ids, rows of the dense vectors; what comes back
-    has the conventions of `find_candidates`, and an entity that meets fewer than k others in its cells has empty places
+    `source_ids` (num_rows,) and `target_ids` (num_columns,) are entity ids, rows of the dense vectors. The result
+    follows the conventions of `find_candidates`; an entity that meets fewer than k others in its cells has empty places
     (-1). `recall` (0 to 1) is wanted in both directions and decides how many cells are probed; `probes` sets their
-    number instead. Besides vectors and candidates, one and a half times the memory of the pools' vectors is needed.
+    number instead. Besides vectors and candidates this needs one and a half times the memory of the pools' vectors.
     The same seed gives the same candidates, and the order of the pools decides nothing but ties.
     """
     if embeddings.is_sparse:
         raise InputError("approximate search is for dense vectors, and these are sparse", remedy="use the exact search")
-    if not 0 < recall <= 1:
-        raise InputError(f"the wanted recall is {recall}", remedy="give a number above 0, up to 1")
-    for name, value in (("k", k), ("num_cells", num_cells), ("probes", probes)):
-        if value is not None and value < 1:
-            raise InputError(f"{name} is {value}", remedy="give a number of at least 1")
+    check_search(recall, k=k, num_cells=num_cells, probes=probes)
     sources: Ids = np.asarray(source_ids, dtype=np.int32)
     targets: Ids = np.asarray(target_ids, dtype=np.int32)
     if len(sources) == 0 or len(targets) == 0:
-        return Search(find_candidates(embeddings, sources, targets, k), 1.0, 1.0, 0, 0, 0.0, 0)
+        return _exact(embeddings, sources, targets, k, 0, 0.0)
     scales = _scales_for(embeddings)
     source = _Side.of(embeddings.source, sources, scales[0], seed)
     target = _Side.of(embeddings.target, targets, scales[1], seed)
@@ -139,28 +114,53 @@ def search_approximately(
     chosen = probes or finder.choose_probes(source_cells, target_cells, recall)
     if chosen is None:
         del finder, source, target
-        found = find_candidates(embeddings, sources, targets, k, progress)
-        return Search(found, 1.0, 1.0, len(centres), len(centres), 1.0, 0)
-    forward, backward = _Best(len(sources), forward_k), _Best(len(targets), backward_k)
-    scored = finder.look_into_cells(source, target, target_cells, chosen, forward, backward, False)
+        return _exact(embeddings, sources, targets, k, len(centres), 1.0, progress)
+    forward, backward = BestLists(len(sources), forward_k), BestLists(len(targets), backward_k)
+    scored = finder.look_into_cells(source, target, target_cells, chosen, forward, backward, is_second=False)
     if chosen < len(target_cells.centres):
-        scored += finder.look_into_cells(target, source, source_cells, chosen, backward, forward, True)
-    forward.sort(len(targets))
-    backward.sort(len(sources))
-    best_scores = [best.scores for best in (forward, backward)]
-    if scales[0].scale is not None and scales[1].scale is not None:
-        best_scores = [from_whole(scores, (scales[0].scale, scales[1].scale)) for scores in best_scores]
-    found = Candidates(sources, targets, forward.ids, best_scores[0], backward.ids, best_scores[1], embeddings)
+        scored += finder.look_into_cells(target, source, source_cells, chosen, backward, forward, is_second=True)
+    forward.sort()
+    backward.sort()
     recalls: list[float] = []
     sampled: list[int] = []
     for own, other, best in ((source, target, forward), (target, source, backward)):
         part = own.sample(0)
         _, exact = finder.find_exactly(own.vectors[part], other.vectors, best.ids.shape[1])
-        recalls.append(_share_found(best.scores[own.names[part]], exact))
+        # By score: which of several equal ones was found does not matter.
+        recalls.append(float((best.scores[own.names[part]] >= exact[:, -1:]).mean()))
         sampled.append(part.stop - part.start)
-    share = scored / (len(sources) * len(targets))
+    best_scores = [best.scores for best in (forward, backward)]
+    if scales[0].scale is not None and scales[1].scale is not None:
+        best_scores = [from_whole(scores, (scales[0].scale, scales[1].scale)) for scores in best_scores]
     return Search(
-        found, recalls[0], recalls[1], len(centres), min(chosen, len(centres)), share=share, sampled=min(sampled)
+        candidates=Candidates(sources, targets, forward.ids, best_scores[0], backward.ids, best_scores[1], embeddings),
+        forward_recall=recalls[0],
+        backward_recall=recalls[1],
+        sampled=min(sampled),
+        share=scored / (len(sources) * len(targets)),
+        num_cells=len(centres),
+        probes=min(chosen, len(centres)),
+    )
+
+
+def _exact(
+    embeddings: Embeddings,
+    sources: Ids,
+    targets: Ids,
+    k: int,
+    num_cells: int,
+    share: float,
+    progress: Progress = silent,
+) -> Search:
+    found = find_candidates(embeddings, sources, targets, k, progress)
+    return Search(
+        candidates=found,
+        forward_recall=1.0,
+        backward_recall=1.0,
+        sampled=0,
+        share=share,
+        num_cells=num_cells,
+        probes=num_cells,
     )
 
 
@@ -257,17 +257,6 @@ class _Cells:
         return np.asarray(sizes[order].cumsum(axis=1).mean(axis=0) / len(self.cells))
 
 
-class _Best:
-    """Heaps of the best partners so far of every entity, by position in the pool."""
-
-    def __init__(self, count: int, k: int) -> None:
-        self.ids = np.full((count, k), -1, dtype=np.int32)
-        self.scores = np.full((count, k), -np.inf, dtype=np.float32)
-
-    def sort(self, num_others: int) -> None:
-        _sort_best(self.ids, self.scores, np.arange(len(self.ids)), np.arange(num_others))
-
-
 @dataclass(frozen=True, eq=False)
 class _Finder:
     """The stages of one search."""
@@ -342,13 +331,13 @@ class _Finder:
 
     def find_exactly(self, queries: NDArray[Any], others: NDArray[Any], k: int) -> tuple[Ids, Floats]:
         """The exact k best of the others for every query, best first: their rows and scores, (num_queries, k)."""
-        best = _Best(len(queries), k)
+        best, rows = BestLists(len(queries), k), np.arange(len(queries), dtype=np.int32)
         for left in range(0, len(others), BLOCK_COLUMNS):
-            part = others[left : left + BLOCK_COLUMNS]
-            block = self.score(queries, part)
-            _keep_best_of_rows(block, 0, left, best.ids, best.scores)
-            self.progress("recall", left + len(part), len(others))
-        best.sort(len(others))
+            right = min(left + BLOCK_COLUMNS, len(others))
+            columns = np.arange(left, right, dtype=np.int32)
+            keep_best_of_rows(self.score(queries, others[left:right]), rows, columns, best.ids, best.scores, False)
+            self.progress("recall", right, len(others))
+        best.sort()
         return best.ids, best.scores
 
     def score(self, rows: NDArray[Any], columns: NDArray[Any]) -> Floats:
@@ -365,8 +354,9 @@ class _Finder:
         held: _Side,
         cells: _Cells,
         probes: int,
-        own_best: _Best,
-        held_best: _Best,
+        own_best: BestLists,
+        held_best: BestLists,
+        *,
         is_second: bool,
     ) -> int:
         """Score every entity of one side with those that lie in the cells it probes; the number of pairs scored."""
@@ -386,9 +376,8 @@ class _Finder:
                     for first in range(prober_starts[cell], prober_starts[cell + 1], height):
                         own = top + probers[first : min(first + height, prober_starts[cell + 1])]
                         block = self.score(probing.vectors[own], held_vectors[left:right])
-                        names = (probing.names[own], held_names[left:right])
-                        _keep_for_rows(block, *names, own_best.ids, own_best.scores, is_second)
-                        _keep_for_columns(block, *names, held_best.ids, held_best.scores, is_second)
+                        # Pairs that the other side has met before must not be kept twice.
+                        add_block(block, probing.names[own], held_names[left:right], own_best, held_best, is_second)
                         scored += block.size
                 done = is_second + (top + len(probed) * (cell + 1) / num_cells) / len(probing)
                 self.progress("candidates", done, 2, f"{probes:,} of {num_cells:,} cells each")
@@ -425,10 +414,12 @@ def _best_cells(side: _Side, part: slice, cells: _Cells, count: int) -> Ids:
     """The `count` nearest cells of some entities, in no order; (num_entities, count)."""
     rows = range(len(side))[part]
     best = np.full((len(rows), count), -1, dtype=np.int32)
+    all_cells = np.arange(len(cells.centres), dtype=np.int32)
     for top in range(0, len(rows), BLOCK_ROWS):
         own, chosen = best[top : top + BLOCK_ROWS], rows[top : top + BLOCK_ROWS]
         affinities = cells.affinities(side.spots(slice(chosen.start, chosen.stop)))
-        _keep_best_of_rows(affinities, 0, 0, own, np.full(own.shape, -np.inf, dtype=affinities.dtype))
+        lowest = np.full(own.shape, -np.inf, dtype=affinities.dtype)
+        keep_best_of_rows(affinities, np.arange(len(own), dtype=np.int32), all_cells, own, lowest, False)
     return best
 
 
@@ -444,17 +435,15 @@ def _fewest_probes(places: NDArray[np.int64], recall: float) -> int:
     return int(min(probes, places.max() + 1))
 
 
-def _share_found(found: Floats, exact: Floats) -> float:
-    """The share of the k best that were found, by score: which of several equal ones is no matter."""
-    return float((found >= exact[:, -1:]).mean())
-
-
 def _group(probed: Ids, num_cells: int) -> tuple[Ids, NDArray[np.int64]]:
     """The rows that probe each cell, cell after cell, and where each cell's begin; (num_probes,), (num_cells + 1,)."""
     starts = np.zeros(num_cells + 1, dtype=np.int64)
     probers = np.empty(probed.size, dtype=np.int32)
     _fill_groups(probed, starts, probers)
     return probers, starts
+
+
+# ---- compiled --------------------------------------------------------------------------------------------------------
 
 
 @numba.njit(cache=True)
@@ -507,64 +496,3 @@ def _add_to_cells(vectors, cells, sums, members):  # type: ignore[no-untyped-def
         members[cell] += 1
         for d in range(vectors.shape[1]):
             sums[cell, d] += vectors[i, d]
-
-
-@numba.njit(cache=True)
-def _keep(ids, scores, new_id, new_score, is_second):  # type: ignore[no-untyped-def]
-    """Put a partner in place of the worst one; those that both sides found are met a second time and not kept twice."""
-    if is_second:
-        for known in ids:
-            if known == new_id:
-                return
-    _replace_worst(ids, scores, new_id, new_score)
-
-
-@numba.njit(cache=True, parallel=True)
-def _keep_for_rows(block, row_names, column_names, ids, scores, is_second):  # type: ignore[no-untyped-def]
-    """As in the exact search, but the rows and columns of a block lie scattered over the pools."""
-    height, width = block.shape
-    whole = width // LANES * LANES
-    for i in numba.prange(height):
-        row = block[i]
-        own_ids, own_scores = ids[row_names[i]], scores[row_names[i]]
-        for start in range(0, whole, LANES):
-            worst = own_scores[0]
-            num_better = 0
-            for lane in range(LANES):
-                num_better += row[start + lane] > worst
-            if num_better:
-                for j in range(start, start + LANES):
-                    if row[j] > own_scores[0]:
-                        _keep(own_ids, own_scores, column_names[j], row[j], is_second)
-        for j in range(whole, width):
-            if row[j] > own_scores[0]:
-                _keep(own_ids, own_scores, column_names[j], row[j], is_second)
-
-
-@numba.njit(cache=True, parallel=True)
-def _keep_for_columns(block, row_names, column_names, ids, scores, is_second):  # type: ignore[no-untyped-def]
-    height, width = block.shape
-    strip = 64  # cells are narrow, and every thread should get some of it
-    for part in numba.prange((width + strip - 1) // strip):
-        low, high = part * strip, min((part + 1) * strip, width)
-        whole = low + (high - low) // LANES * LANES
-        worst = np.empty(strip, dtype=np.float32)
-        for j in range(low, high):
-            worst[j - low] = scores[column_names[j], 0]
-        for i in range(height):
-            row = block[i]
-            for start in range(low, whole, LANES):
-                num_better = 0
-                for lane in range(LANES):
-                    num_better += row[start + lane] > worst[start - low + lane]
-                if num_better:
-                    for j in range(start, start + LANES):
-                        if row[j] > worst[j - low]:
-                            name = column_names[j]
-                            _keep(ids[name], scores[name], row_names[i], row[j], is_second)
-                            worst[j - low] = scores[name, 0]
-            for j in range(whole, high):
-                if row[j] > worst[j - low]:
-                    name = column_names[j]
-                    _keep(ids[name], scores[name], row_names[i], row[j], is_second)
-                    worst[j - low] = scores[name, 0]

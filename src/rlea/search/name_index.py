@@ -22,14 +22,14 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from rlea.errors import InputError
 from rlea.graph import Ids
 from rlea.progress import Progress, silent
-from rlea.search.candidates import Candidates, Floats, _replace_worst, hash_pair
+from rlea.search.candidates import Candidates
 from rlea.search.name_pieces import Graphs, Keys, NamePieces, Offsets, embed_name_pieces
+from rlea.search.recall import EXACT_SHARE, RECALL, SAMPLE, MeasuredSearch, check_search
+from rlea.search.ties import hash_pair
+from rlea.search.top_k import Floats, replace_worst
 
-RECALL = 0.95  # wanted share of the exact candidates
-SAMPLE = 500  # entities a side whose exact candidates are known: the recall is then known to about a point
 LEAST_BUDGET = 250  # visits a name, the first that is tried ...
 BUDGET_STEP = 1.5  # ... and how much more is tried next
 LEAST_PIECES = 2  # looked up whatever they cost: a name of frequent pieces only would find nothing else
@@ -37,33 +37,20 @@ COMPARED_PER_CANDIDATE = 5  # names compared in full for every candidate wanted;
 LEAST_COMPARED = 30  # for few candidates
 VISITS_PER_COMPARISON = 128  # take about as much time as one comparison, so half of the time goes into either
 SPARE = 5  # names beyond k whose scores are written down: sums of the same score differ by rounding
-EXACT_SHARE = 0.5  # of all visits: where more would be made, little is gained over the exact search
 QUERIES_AT_ONCE = 1 << 14  # names searched for between two reports of progress
 WITHOUT_LIMIT = 1 << 62
 
 
-@dataclass(frozen=True, eq=False)
-class NameSearch:
-    """Candidates by name, and how they were found.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class NameSearch(MeasuredSearch):
+    """Candidates by name. Where the search was exact, `budgets` is None.
 
-    The recalls are shares of the exact k best that are among the candidates, measured on `sampled` entities a side that
-    had no part in choosing the budgets (pools of fewer than 1,000 serve whole for both). Where budgets would not have
-    paid, or the recall wanted was 1, the search was exact: `budgets` is then None and the recalls are 1, unsampled.
+    `share` is that of the visits of an exact search that were made.
     """
 
-    candidates: Candidates
-    forward_recall: float  # of the targets of a source
-    backward_recall: float  # of the sources of a target
     budgets: tuple[int, int] | None  # visits (of a name for one piece) allowed to a source's name and to a target's
-    share: float  # of the visits of an exact search that were made
-    sampled: int
     num_names: tuple[int, int]  # distinct names of the pools, source and target
     num_nameless: tuple[int, int]  # entities of the pools without a name, source and target
-
-    @property
-    def recall(self) -> float:
-        """The lower of both directions."""
-        return min(self.forward_recall, self.backward_recall)
 
     @property
     def is_exact(self) -> bool:
@@ -74,10 +61,7 @@ class NameSearch:
         return {
             "kind": "names",
             "exact_instead": self.is_exact,
-            "recall": round(self.recall, 4),
-            "forward_recall": round(self.forward_recall, 4),
-            "backward_recall": round(self.backward_recall, 4),
-            "sampled": self.sampled,
+            **self.recalls(),
             "budgets": None if self.budgets is None else list(self.budgets),
             "share_of_visits": round(self.share, 5),
             "distinct_names": list(self.num_names),
@@ -110,11 +94,7 @@ def search_names(
     whatever the order of the pools and the number of threads. Links are not read. Where a graph keeps its names in some
     other attribute, `rlea.models.name_vectors.readable_names` finds them; give graphs with these names.
     """
-    if not 0 < recall <= 1:
-        raise InputError(f"the wanted recall is {recall}", remedy="give a number above 0, up to 1")
-    for name, value in (("k", k), ("budget", budget)):
-        if value is not None and value < 1:
-            raise InputError(f"{name} is {value}", remedy="give a number of at least 1")
+    check_search(recall, k=k, budget=budget)
     sources: Ids = np.asarray(source_ids, dtype=np.int32)
     targets: Ids = np.asarray(target_ids, dtype=np.int32)
     vectors = graphs if isinstance(graphs, NamePieces) else embed_name_pieces(graphs, progress)
@@ -438,7 +418,7 @@ def _look_up(  # type: ignore[no-untyped-def]
             for t in range(num_touched):
                 entry = own_touched[t]
                 if own_sums[entry] > heap_sums[0]:
-                    _replace_worst(heap, heap_sums, entry, own_sums[entry])
+                    replace_worst(heap, heap_sums, entry, own_sums[entry])
                 own_sums[entry] = 0.0
             for p in range(begin, end):
                 own_row[pieces[p]] = weights[p]
@@ -454,7 +434,7 @@ def _look_up(  # type: ignore[no-untyped-def]
                             break
                         total += own_row[other_pieces[p]] * other_weights[p]
                     if total > final_sums[0]:
-                        _replace_worst(finalists, final_sums, entry, total)
+                        replace_worst(finalists, final_sums, entry, total)
             own_key = keys[queries[query]]
             for entry in finalists:
                 if entry >= 0:

@@ -1,0 +1,351 @@
+"""Who decides: the agent, PARIS, the paper's agent, or one of the classic matchers. All see the same inputs.
+
+A decider is a function of `Inputs`, which hold no gold link, and returns a `Decision`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlea.graph.schema import Schema
+from rlea.matchers import MATCHERS
+from rlea.progress import Progress, silent
+
+if TYPE_CHECKING:
+    from rlea.agent.agent import Aligner
+    from rlea.agent.trace import Trace
+    from rlea.graph import GraphPair, Ids
+    from rlea.matching import Matching, Task
+    from rlea.paper.agent import Agent
+    from rlea.search.candidates import CandidateLists, Candidates
+    from rlea.search.embeddings import Embeddings
+    from rlea.settings import AlignSettings
+
+NEAREST = 10  # best pairs of every entity that count as its candidates, where channels proposed them
+
+
+class Clock:
+    """Seconds by stage; a stage entered again starts anew."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def __call__(self, stage: str) -> Iterator[None]:
+        start = time.perf_counter()
+        yield
+        self.seconds[stage] = time.perf_counter() - start
+
+
+@dataclass(frozen=True, eq=False)
+class Decision:
+    """Links, and what there is to tell about them."""
+
+    matching: Matching
+    candidates: CandidateLists  # the pairs that were weighed, the best of every entity
+    trace: Trace | None = None  # what was decided, step by step
+    schema: Schema = field(default_factory=Schema)  # what corresponds besides entities
+    info: dict[str, Any] = field(default_factory=dict)  # for the record
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """All that a decider may see. Vectors and candidates are made on first use and shared by all deciders of a run."""
+
+    pair: GraphPair  # without gold, and without what is hidden
+    named: GraphPair  # without gold; identifiers as in the files, under which vectors are stored
+    source_ids: Ids
+    target_ids: Ids
+    settings: AlignSettings
+    clock: Clock = field(default_factory=Clock)
+    device: str = "auto"
+    checkpoint: Path | None = None  # of the training of vectors
+    progress: Progress = silent
+    shared: dict[str, Any] = field(default_factory=dict)  # between the deciders of one comparison
+
+    def with_settings(self, settings: AlignSettings) -> Inputs:
+        """The same inputs for another decider."""
+        return replace(self, settings=settings)
+
+    @property
+    def vectors(self) -> list[Embeddings]:
+        """Those of every embedding that the settings name."""
+        missing = [name for name in self.settings.embedding if ("vectors", name) not in self.shared]
+        if missing:
+            with self.clock("embed"):
+                for name in missing:
+                    self.shared["vectors", name] = self._embed(name, self.pair)
+        return [self.shared["vectors", name] for name in self.settings.embedding]
+
+    def embed_again(self, pair: GraphPair, number: int) -> Embeddings:
+        """Vectors of the first embedding, trained on a pair with more seeds; round 0 is the pair itself."""
+        return self._embed(self.settings.embedding[0], pair, number)
+
+    def _embed(self, name: str, pair: GraphPair, number: int = 0) -> Embeddings:
+        from rlea.models import MODELS
+        from rlea.models.embed import embed_entities
+        from rlea.search.name_pieces import embed_name_pieces
+
+        is_model = name in MODELS
+        # The index of names makes its own vectors, with a third of the work.
+        if name == "names" and self.search_kind == "approximate":
+            return embed_name_pieces(pair, self.progress)
+        return embed_entities(
+            pair if is_model else self.named,
+            name,
+            seed=self.settings.seed,
+            progress=self.progress,
+            device=self.device,
+            checkpoint=checkpoint_of(self.checkpoint, name, number),
+            hidden=self.settings.hide,
+        )
+
+    @property
+    def search_kind(self) -> str:
+        """Whether candidates are searched exactly or approximately."""
+        from rlea.settings import choose_search
+
+        return choose_search(self.settings, len(self.source_ids), len(self.target_ids))
+
+    @property
+    def candidates(self) -> Candidates:
+        """The nearest partners of every entity, both ways, by the first embedding."""
+        if "candidates" not in self.shared:
+            vectors = self.vectors[0]
+            self._load_compiled(vectors)
+            with self.clock("candidates"):
+                found, search = self._search(vectors)
+                _ = found.pairs  # shared by all deciders, so not charged to the first
+            self.shared["candidates"], self.shared["search"] = found, search
+        found = self.shared["candidates"]
+        return found  # type: ignore[no-any-return]
+
+    @property
+    def search(self) -> dict[str, Any]:
+        """How candidates were found, for the record."""
+        return dict(self.shared.get("search", {"kind": "evidence"}))
+
+    def _search(self, vectors: Embeddings) -> tuple[Candidates, dict[str, Any]]:
+        settings, pools = self.settings, (self.source_ids, self.target_ids)
+        asked = {"asked": settings.search}
+        if self.search_kind == "exact":
+            from rlea.search.candidates import find_candidates
+
+            return find_candidates(vectors, *pools, settings.candidates, self.progress), {**asked, "kind": "exact"}
+        from rlea.search.approximate import search_approximately
+        from rlea.search.name_index import search_names
+        from rlea.search.name_pieces import NamePieces
+
+        more: dict[str, Any] = {"seed": settings.seed, "progress": self.progress}
+        if isinstance(vectors, NamePieces):
+            by_name = search_names(vectors, *pools, settings.candidates, **more)
+            return by_name.candidates, {**asked, **by_name.as_dict()}
+        found = search_approximately(vectors, *pools, settings.candidates, **more)
+        return found.candidates, {**asked, **found.as_dict()}
+
+    def _load_compiled(self, vectors: Embeddings) -> None:
+        """Load compiled code on a toy task, so that timings are of the work and not of compiling, which is done once."""
+        from rlea.matching import toy_task
+
+        with self.clock("compile"):
+            self.progress("compile", 0, 1, "once, then kept on disk")
+            task = toy_task(vectors)
+            toy = task.candidates
+            if self.search_kind == "approximate" and vectors.is_sparse:
+                from rlea.search.name_index import search_names
+
+                search_names((task.source, task.target), toy.source_ids, toy.target_ids, 2, budget=1)
+            elif self.search_kind == "approximate":
+                from rlea.search.approximate import search_approximately
+
+                search_approximately(toy.embeddings, toy.source_ids, toy.target_ids, 2, probes=1)
+            for name in self.settings.compared:
+                if name in MATCHERS and MATCHERS[name].takes_vectors:
+                    MATCHERS[name](task)
+            self.progress("compile", 1, 1)
+
+    @cached_property
+    def task(self) -> Task:
+        """For classic matchers. Of very large graphs it leaves out the edges of hubs, which take nearly all the time."""
+        from rlea.graph.hubs import LARGE, prune_hubs
+        from rlea.matching import Task
+
+        source, target = self.pair.source, self.pair.target
+        if max(source.num_entities, target.num_entities) > LARGE:
+            source, target = prune_hubs(source), prune_hubs(target)
+        return Task(source, target, self.pair.train, self.candidates, self.settings.seed)
+
+
+def checkpoint_of(checkpoint: Path | None, name: str, number: int = 0) -> Path | None:
+    """Where vectors are kept while they are trained: a file for every embedding, and for every joint round."""
+    if checkpoint is None:
+        return None
+    return checkpoint.with_name(f"{Path(name).stem}.checkpoint" + (f"-{number}" if number else ""))
+
+
+def by_matcher(inputs: Inputs) -> Decision:
+    """A classic matcher over the candidates."""
+    task = inputs.task
+    sides = ((inputs.pair.source, task.source), (inputs.pair.target, task.target))
+    pruned = [graph.num_triples - seen.num_triples for graph, seen in sides]
+    info = dict(inputs.vectors[0].info) | ({"triples_left_out": pruned} if any(pruned) else {})
+    with inputs.clock("match"):
+        matching = MATCHERS[inputs.settings.matcher](task)
+    return Decision(matching, task.candidates, info=info)
+
+
+def by_paris(inputs: Inputs) -> Decision:
+    """PARIS alone, from the seeds or from nothing."""
+    import numpy as np
+
+    from rlea.evidence.paris import run_paris
+    from rlea.matchers.paris import take_pairs
+    from rlea.search.candidates import CandidateLists
+    from rlea.search.pairs import Pairs
+
+    pair, pools = inputs.pair, (inputs.source_ids, inputs.target_ids)
+    with inputs.clock("match"):
+        found = run_paris(pair, progress=inputs.progress)
+        kept = np.isin(found.source_ids, pools[0]) & np.isin(found.target_ids, pools[1])
+        matching = take_pairs(found, pair.source, pair.target, inputs.settings.seed, kept)
+    pairs = Pairs(found.source_ids[kept], found.target_ids[kept])
+    candidates = CandidateLists.of_pairs(pairs, found.probabilities[kept].astype(np.float32), *pools, NEAREST)
+    return Decision(matching, candidates, schema=found.schema, info={"iterations": len(found.iterations)})
+
+
+def by_agent(inputs: Inputs) -> Decision:
+    """The agent: it learns from the seeds, or from pairs on which channels agree, and decides."""
+    settings = inputs.settings
+    if settings.preset != "context" or (settings.agent and not is_aligner(settings.agent)):
+        return by_paper(inputs)
+    from rlea.agent.trace import Trace
+    from rlea.evidence import PARIS, VECTORS
+    from rlea.evidence.contribution import contributions, feature_columns, readable_features
+    from rlea.search.candidates import CandidateLists
+
+    aligner, vectors, info = train_agent(inputs)
+    pools = inputs.source_ids, inputs.target_ids
+    with inputs.clock("match"):
+        outcome = aligner.decide(inputs.pair, *pools, vectors, progress=inputs.progress)
+    last, channels = outcome.last, outcome.channels
+    wanted = [*aligner.channels, *([VECTORS] if vectors else [])]
+    about = {
+        "bootstrap": outcome.bootstrap.as_dict(),
+        "channels": contributions(channels, last.matching, wanted, pools),
+        "heard": [
+            {"channel": one.name, "columns": list(one.columns)}
+            | {key: value for key, value in one.info.items() if key != "schema"}
+            for one in channels
+        ],
+        "agent": {"history": aligner.history, "calibration": asdict(aligner.calibration)}
+        | {"weights": asdict(aligner.weights), "file": settings.agent},
+    }
+    return Decision(
+        last.matching,
+        CandidateLists.of_pairs(last.pairs, last.logits, *pools, NEAREST),
+        Trace.of(last, lambda pairs: readable_features(channels, pairs), feature_columns(channels)),
+        next((one.info["schema"] for one in channels if one.name == PARIS), Schema()),
+        {**info, **about},
+    )
+
+
+def train_agent(inputs: Inputs) -> tuple[Aligner, list[Embeddings], dict[str, Any]]:
+    """A fitted agent (trained here, or loaded from a file), the vectors that it goes with, and facts for the record."""
+    from rlea.agent.agent import Aligner
+    from rlea.agent.joint import train_jointly
+
+    settings, pair, progress = inputs.settings, inputs.pair, inputs.progress
+    fresh = Aligner(channels=settings.used_channels, encoder=settings.encoder, seed=settings.seed)
+    if settings.joint:
+        with inputs.clock("train"):
+            joint = train_jointly(pair, inputs.embed_again, settings.joint, fresh, progress=progress)
+        return joint.agent, [joint.vectors], {"joint": joint.rounds, **joint.vectors.info}
+    vectors = inputs.vectors
+    info: dict[str, Any] = dict(vectors[0].info) if len(vectors) == 1 else {}
+    if len(vectors) > 1:
+        info["embeddings"] = [dict(part.info) for part in vectors]
+    with inputs.clock("train"):
+        if not settings.agent:
+            return fresh.fit(pair, vectors, progress=progress), vectors, info
+        agent = Aligner.load(settings.agent)
+        if vectors and (len(pair.valid) or len(agent.weights.vectors) != sum(part.is_fitted for part in vectors)):
+            agent.choose(pair, vectors, progress=progress)  # it may have been trained with other vectors
+    return agent, vectors, info
+
+
+def by_paper(inputs: Inputs) -> Decision:
+    """The agent of the paper over the candidates, trained on the seeds unless a trained one is given."""
+    from rlea.paper.agents import describe_agent, load_agent, make_agent
+
+    settings, task = inputs.settings, inputs.task
+    with inputs.clock("train"):
+        if settings.agent:
+            agent: Agent = load_agent(settings.agent, device=inputs.device)
+        else:
+            agent = make_agent(settings.preset, seed=settings.seed, device=inputs.device)
+            kept = None if inputs.checkpoint is None else inputs.checkpoint.with_name("agent.checkpoint")
+            agent.fit(inputs.pair, task.candidates.embeddings, progress=inputs.progress, checkpoint=kept)
+    with inputs.clock("match"):
+        matching = agent.match(task)
+    about = {"preset": "" if settings.agent else settings.preset, "file": settings.agent, **describe_agent(agent)}
+    info = {**task.candidates.embeddings.info, "agent": about}
+    return Decision(matching, task.candidates.best(agent.settings.candidates), info=info)
+
+
+def is_aligner(path: str) -> bool:
+    """Whether a file holds the agent, and not the paper's."""
+    from rlea.agent.agent import FORMAT
+    from rlea.io.agent_files import load_agent_file
+
+    return load_agent_file(path)[0].get("format") == FORMAT
+
+
+@dataclass(frozen=True)
+class Decider:
+    """A decider by name: its function, and what a user should know."""
+
+    decide: Callable[[Inputs], Decision]
+    one_to_one: bool
+    summary: str
+    uses_structure: bool = False  # looks at the graphs and not only at similarity
+    needs_vectors: bool = False  # decides over candidates by vectors; names if no embedding is given
+    is_trained: bool = False  # learns first, which takes a while
+    channels: tuple[str, ...] = ()  # of the agent: all that it listens to unless told otherwise
+
+    @property
+    def takes_vectors(self) -> bool:
+        """Whether an embedding would be used."""
+        return self.needs_vectors or bool(self.channels)
+
+
+DECIDERS: dict[str, Decider] = {
+    name: Decider(by_matcher, one.one_to_one, one.summary, one.uses_structure, needs_vectors=True)
+    for name, one in MATCHERS.items()
+    if one.takes_vectors
+}
+DECIDERS |= {
+    "paris": Decider(by_paris, True, MATCHERS["paris"].summary, uses_structure=True),
+    "rlea": Decider(
+        by_agent,
+        True,
+        "the agent with vectors and structure alone; --preset paper: the agent of the paper",
+        uses_structure=True,
+        needs_vectors=True,
+        is_trained=True,
+        channels=("structure",),
+    ),
+    "fused": Decider(
+        by_agent,
+        True,
+        "the agent with all evidence: structure, names, words, attributes, PARIS, embeddings; with or without seeds",
+        uses_structure=True,
+        is_trained=True,
+        channels=("structure", "names", "words", "attributes", "paris"),
+    ),
+}

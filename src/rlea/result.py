@@ -1,0 +1,157 @@
+"""What came out of one run: the links, the scores where gold links are known, and what there is to tell about them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlea.graph.schema import Schema
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from rlea.agent.trace import Trace
+    from rlea.evaluation.gold_ranks import GoldRanks
+    from rlea.evaluation.metrics import LinkMetrics
+    from rlea.evaluation.ranks import RankMetrics
+    from rlea.evaluation.string_baseline import StringProbe
+    from rlea.graph import GraphPair
+    from rlea.matching import Matching
+    from rlea.settings import AlignSettings
+
+FEW_SEEDS = 100  # with fewer, confidences rest on pairs that nobody has confirmed
+SHOWN = 10  # rows of the HTML form
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Result:
+    """The links of a run, and the scores where gold links are known.
+
+    >>> import rlea
+    >>> result = rlea.align(rlea.read_demo(), channels=("names", "attributes"))
+    >>> result.to_polars().columns
+    ['source', 'target', 'confidence', 'source_label', 'target_label']
+    """
+
+    pair: GraphPair
+    settings: AlignSettings
+    pool: str
+    matching: Matching
+    links: LinkMetrics | None
+    ranks: RankMetrics | None
+    coverage: float | None  # share of the gold pairs that are among the candidates
+    seconds: dict[str, float]
+    peak_memory_mb: float
+    info: dict[str, Any] = field(default_factory=dict)
+    trace: Trace | None = None  # what the agent decided, step by step
+    gold_ranks: GoldRanks | None = None  # of the gold links among the candidates
+    search: dict[str, Any] = field(default_factory=lambda: {"kind": "exact"})  # how candidates were found, its recall
+    strings: StringProbe | None = None  # what equal strings would solve of the gold links, nothing hidden
+    schema: Schema = field(default_factory=Schema)  # relations, attributes and classes that correspond
+
+    def __len__(self) -> int:
+        return len(self.matching)
+
+    def __repr__(self) -> str:
+        scores = "" if self.links is None else f", F1 {self.links.f1:.3f}"
+        return f"Result({self.pair.name}: {len(self.matching):,} links by {self.settings.matcher}{scores})"
+
+    def to_polars(self) -> pl.DataFrame:
+        """The links as a frame, the surest first: identifiers, confidence, labels."""
+        import polars as pl
+
+        source, target, links = self.pair.source, self.pair.target, self.matching
+        frame = pl.DataFrame(
+            {
+                "source": [source.entities[k] for k in links.source_ids],
+                "target": [target.entities[k] for k in links.target_ids],
+                "confidence": links.confidences,
+                "source_label": [source.names[k] for k in links.source_ids],
+                "target_label": [target.names[k] for k in links.target_ids],
+            }
+        )
+        return frame.sort("confidence", "source", "target", descending=[True, False, False])
+
+    def to_pandas(self) -> Any:
+        """The same as a pandas frame; needs pandas."""
+        return self.to_polars().to_pandas()
+
+    def _repr_html_(self) -> str:
+        """The first links as a table, for notebooks."""
+        from markupsafe import escape
+
+        rows = self.to_polars().head(SHOWN).rows()
+        cells = "".join(
+            f"<tr><td>{escape(s)}</td><td>{escape(t)}</td><td>{c:.3f}</td><td>{escape(a)}</td><td>{escape(b)}</td></tr>"
+            for s, t, c, a, b in rows
+        )
+        head = "".join(f"<th>{name}</th>" for name in ("source", "target", "confidence", "", ""))
+        return f"<p>{escape(repr(self))}</p><table><thead><tr>{head}</tr></thead><tbody>{cells}</tbody></table>"
+
+    def explain(self, entity: str, target: str | None = None) -> Any:
+        """Why an entity has its link, or why a pair was not matched: an `Explanation`, as `rlea explain` prints it."""
+        import tempfile
+
+        from rlea.pipeline import write
+        from rlea.views.explain import Run
+
+        with tempfile.TemporaryDirectory() as folder:
+            write(folder, self)
+            return Run.open(Path(folder), pair=self.pair).explain(entity, target)
+
+    def report(self, path: str | Path) -> Path:
+        """Write the HTML report to a file."""
+        from rlea.io.writers.atomic import atomic
+        from rlea.pipeline import render
+
+        page = render(self)[1]
+        with atomic(Path(path)) as temporary:
+            temporary.write_text(page, encoding="utf-8", newline="\n")
+        return Path(path)
+
+    @property
+    def cut(self) -> str:
+        """Which links were left out, in the words of the command line; empty where none was."""
+        precision = f"--precision {self.settings.precision:g}" if self.settings.precision else ""
+        return "--abstain" if self.settings.abstain else precision
+
+    def summary(self) -> dict[str, Any]:
+        """One flat object for machines; scores are null where no gold links are known."""
+        links = self.links
+        return {
+            "pair": self.pair.name,
+            "fold": self.pair.fold,
+            "embedding": ", ".join(self.settings.embedding),
+            "matcher": self.settings.matcher,
+            "candidates": self.settings.candidates,
+            "search": self.search,
+            "started": self.info.get("bootstrap", {}).get("told", ""),
+            "channels": self.info.get("channels", []),
+            "pool": self.pool,
+            "cut": self.cut,
+            "hidden": list(self.settings.hide),
+            "hits@1": None if links is None else links.hits_at_1,
+            "precision": None if links is None else links.precision,
+            "recall": None if links is None else links.recall,
+            "f1": None if links is None else links.f1,
+            "matched": len(self.matching),
+            "judged": None if links is None else links.matched,
+            "correct": None if links is None else links.correct,
+            "coverage": self.coverage,
+            "ranks": None if self.ranks is None else self.ranks.as_dict(),
+            "strings": None if self.strings is None else self.strings.as_dict(),
+            "seconds": {stage: round(value, 3) for stage, value in self.seconds.items()},
+            "peak_memory_mb": round(self.peak_memory_mb, 1),
+            "seed": self.settings.seed,
+            "notes": [*self.pair.notes, *self.cautions],
+        }
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """What is to be known before links are trusted."""
+        start = self.info.get("bootstrap")
+        if not start or not self.cut or start["seeds"] >= FEW_SEEDS:
+            return ()
+        option, _, _ = self.cut.partition(" ")
+        return (f"confidences were learned from pairs that nobody has confirmed, so {option} may miss its aim",)
