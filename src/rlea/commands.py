@@ -4,24 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rlea import peak_memory as memory
+from rlea import peak_memory
+from rlea.deciders import DECIDERS
 from rlea.errors import InputError
 from rlea.graph import choose_pool
 from rlea.io.readers import read_graph, read_pair
-from rlea.masking import check_hidden, hide
+from rlea.io.writers.atomic import atomic, check_writable
+from rlea.masking import check_hidden
 from rlea.models import MODELS
-from rlea.pipeline import Clock, Result, common_result, embed_entities
+from rlea.models.embed import embed_entities
 from rlea.progress import Progress, silent
-from rlea.settings import AlignSettings, check_settings, suggest
+from rlea.result import Result
+from rlea.settings import AlignSettings, check_settings, settle, suggest
 
 if TYPE_CHECKING:
-    from rlea.agent.context import ContextAgent
+    from rlea.agent.agent import Aligner
     from rlea.graph import GraphPair
     from rlea.paper.agent import Agent
 
@@ -45,9 +49,13 @@ def bench_summary(results: Sequence[Result]) -> dict[str, Any]:
     return {**shared, "rows": rows}
 
 
+def common_result(results: Sequence[Result]) -> Result:
+    """The one that tells what the rows of a comparison share: the first over vectors."""
+    return next((result for result in results if DECIDERS[result.settings.matcher].needs_vectors), results[0])
+
+
 def write_bench(path: Path, results: Sequence[Result]) -> None:
     """A comparison with the record of its run, as one JSON file."""
-    from rlea.io.writers.atomic import atomic
     from rlea.record import as_json, describe_run
 
     pair, info = results[0].pair, common_result(results).info
@@ -74,7 +82,6 @@ def embed_to_file(
     An interrupted training goes on from its checkpoint. `seconds` are those of the whole training, without what was
     lost between the last checkpoint and an interruption.
     """
-    from rlea.io.writers.atomic import atomic, check_writable
     from rlea.io.writers.vectors import check_storable, write_embeddings
     from rlea.models.checkpoint import remove_checkpoint
     from rlea.record import as_json, describe_run
@@ -93,7 +100,7 @@ def embed_to_file(
         check_writable(path)
     pair = read_pair(folder, fold)
     check_storable(pair.source, pair.target, output)
-    memory.reset_peak()
+    peak_memory.reset_peak()
     more |= {"seed": seed, "checkpoint": checkpoint, "hidden": hidden}
     vectors = embed_entities(pair, model, progress=progress, **more)
     summary: dict[str, Any] = {
@@ -110,7 +117,7 @@ def embed_to_file(
         _, _, target_ids = choose_pool(pair, "test")
         summary |= rank_metrics(vectors, pair.test, target_ids, pool="test").as_dict()
     summary["seconds"] = round(vectors.info["seconds"], 1)
-    summary["peak_memory_mb"] = round(memory.peak_mb(), 1)
+    summary["peak_memory_mb"] = round(peak_memory.peak_mb(), 1)
     summary["training"] = dict(vectors.info)
     record = as_json(describe_run(result=summary, fingerprint=pair.fingerprint, notes=list(pair.notes)))
     with atomic(run) as temporary:
@@ -122,10 +129,11 @@ def embed_to_file(
 
 def train_to_file(
     folder: Path,
-    embedding: str,
+    embedding: Sequence[str],
     preset: str,
     output: Path,
     *,
+    channels: str | Sequence[str] = (),
     fold: str | None,
     seed: int,
     device: str,
@@ -134,84 +142,82 @@ def train_to_file(
     hidden: Sequence[str] = (),
     progress: Progress = silent,
 ) -> dict[str, Any]:
-    """Train an agent on a pair's seeds and keep it; an interrupted training goes on from its checkpoint.
+    """Train an agent on a pair and keep it, with the record of the run beside it (.json).
 
     `tensorboard` is a folder for TensorBoard; the curves go into a run of it that has the name of the output.
     """
-    from rlea.io.writers.atomic import atomic, check_writable
+    from rlea.deciders import train_agent, train_paper
     from rlea.models.checkpoint import remove_checkpoint
-    from rlea.paper.agent import choose_device
-    from rlea.paper.agents import CONTEXT, PRESET_NAMES, describe_agent, make_agent
+    from rlea.pipeline import checkpoints, make_inputs
     from rlea.record import as_json, describe_run
 
-    if preset not in PRESET_NAMES:
-        raise InputError(f"unknown preset {preset!r}", remedy=suggest(preset, PRESET_NAMES))
     if output.suffix != ".safetensors":
         raise InputError("agents are written as safetensors", path=output, remedy="end the name in .safetensors")
-    if episodes is not None and episodes < 1:
-        raise InputError(f"--episodes is {episodes}", remedy="give a number of at least 1")
-    check_settings(AlignSettings(embedding=embedding, seed=seed, hide=tuple(hidden)), output=output)
-    choose_device(device)  # refused before the work, though only the vectors may need it
-    checkpoint, run = output.with_suffix(".checkpoint"), output.with_suffix(".json")
-    of_vectors = output.with_name(f"{output.stem}-{Path(embedding).stem}.checkpoint")
-    for path in (checkpoint, run):
-        check_writable(path)
+    is_paper = preset != AlignSettings.preset
+    if episodes is not None and (episodes < 1 or not is_paper):
+        remedy = "give a number of at least 1" if is_paper else "leave it out, or name a preset of the paper's agent"
+        raise InputError(f"--episodes is {episodes}", remedy=remedy)
+    settings = AlignSettings(
+        matcher="rlea" if is_paper else "fused",
+        embedding=tuple(embedding),
+        channels=channels,  # type: ignore[arg-type]
+        preset=preset,
+        seed=seed,
+        hide=tuple(hidden),
+    )
+    check_settings(settings, output=output, device=device)
+    run = output.with_suffix(".json")
+    check_writable(run)
     curves = None if tensorboard is None else tensorboard / output.stem
     if curves is not None:
         check_writable(curves / "events")
         load_tensorboard()
-    agent = make_agent(preset, seed=seed, device=device, episodes=episodes)
     pair = read_pair(folder, fold)
-    more: dict[str, Any] = {"seed": seed, "device": device, "checkpoint": of_vectors, "hidden": hidden}
-    seen = hide(pair, hidden)
-    vectors = embed_entities(seen if embedding in MODELS else pair, embedding, progress=progress, **more)
-    clock = Clock()
-    with clock("train"), drawn_curves(curves, agent) as on_episode:
-        agent.fit(seen, vectors, progress=progress, checkpoint=checkpoint, on_episode=on_episode)
-    about = describe_agent(agent)
-    if preset == CONTEXT:
-        chosen = [row["valid_aligned"] for row in agent.history if row["stage"] == "choice"]
-        outcome = {
-            "episodes": sum(row["stage"] == "reinforcement" for row in agent.history),
-            "likeness": about["chosen"]["likeness"],
-            "given_weight": about["chosen"]["given_weight"],
-            "chosen_by": about["chosen"]["by"],
-            "valid_aligned": max(chosen, default=None),
-        }
-    else:
-        best = agent.history[about["best_episode"] - 1]
-        outcome = {
-            "episodes": len(agent.history),
-            "best_episode": about["best_episode"],
-            "aligned": best["aligned"],
-            "reward": best["reward"],
-            "accepted": best["accepted"],
-            "valid_aligned": best.get("valid_aligned"),
-        }
+    settings = settle(settings, pair)
+    inputs = make_inputs(pair, settings, progress, device, output.with_suffix(".checkpoint"))
+    agent: Agent | Aligner
+    with inputs.clock("train"):
+        if is_paper:
+            agent, outcome = train_paper(inputs, episodes, lambda one: drawn_curves(curves, one))
+        else:
+            agent, _, _ = train_agent(inputs)
+            with drawn_curves(curves, agent):
+                pass
+            weights = agent.weights
+            tried = [row["valid_aligned"] for row in agent.history if row["stage"] == "choice"]
+            outcome = {
+                "channels": ", ".join(agent.channels),
+                "vector_weights": list(weights.vectors),
+                "chosen_by": weights.chosen_by,
+                "valid_aligned": max(tried, default=None),
+            }
     summary = {
         "pair": pair.name,
         "fold": pair.fold,
         "preset": preset,
         "hidden": list(hidden),
         "seed": seed,
-        "device": about["device"],
         **outcome,
-        "seconds": round(clock.seconds["train"], 1),
-        "peak_memory_mb": round(memory.peak_mb(), 1),
+        "seconds": round(inputs.clock.seconds["train"], 1),
+        "peak_memory_mb": round(peak_memory.peak_mb(), 1),
         "output": str(output),
     }
-    facts = {"settings": about["settings"], "embedding": embedding, "embedding_info": dict(vectors.info)}
+    facts = {
+        "settings": asdict(agent.settings),
+        "embedding": list(settings.embedding),
+        "embedding_info": [dict(part.info) for part in inputs.vectors],
+    }
     record = describe_run(result=summary, **facts, fingerprint=pair.fingerprint, notes=list(pair.notes))
     with atomic(run) as temporary:
         temporary.write_text(as_json(record), encoding="utf-8")
         agent.save(output)
-    for path in (checkpoint, of_vectors):
+    for path in checkpoints(output.parent, settings):
         remove_checkpoint(path)
     return summary
 
 
 @contextmanager
-def drawn_curves(folder: Path | None, agent: Agent | ContextAgent) -> Iterator[Callable[[dict[str, Any]], None] | None]:
+def drawn_curves(folder: Path | None, agent: Agent | Aligner) -> Iterator[Callable[[dict[str, Any]], None] | None]:
     """A hook for `Agent.fit` that draws the agent's history for TensorBoard in `folder`; without a folder, none.
 
     Every start draws the whole history anew, from the checkpoint's if there is one, and takes away what earlier starts
@@ -296,7 +302,6 @@ def write_report(run: str | Path, output: str | Path | None = None, *, pair: Gra
 
 def _write_page(path: Path, render: Callable[[], str]) -> Path:
     """A page as a file, asked for only once it is known that it can be written."""
-    from rlea.io.writers.atomic import atomic, check_writable
 
     check_writable(path)
     page = render()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from rlea.search.embeddings import Embeddings
     from rlea.settings import AlignSettings
 
+# Pairs up to which `auto` searches exactly: 20 s of one core for names (from 10,000 a side on the index is no slower),
+# about two minutes on two cores for dense vectors of 64 to 100 dimensions.
+MOST_EXACT_NAMES, MOST_EXACT_VECTORS = 40_000**2, 200_000**2
+AGENT_CHECKPOINT = "agent.checkpoint"  # of the paper's agent, beside the checkpoints of vectors
 NEAREST = 10  # best pairs of every entity that count as its candidates, where channels proposed them
 
 
@@ -109,8 +113,6 @@ class Inputs:
     @property
     def search_kind(self) -> str:
         """Whether candidates are searched exactly or approximately."""
-        from rlea.settings import choose_search
-
         return choose_search(self.settings, len(self.source_ids), len(self.target_ids))
 
     @property
@@ -180,6 +182,14 @@ class Inputs:
         if max(source.num_entities, target.num_entities) > LARGE:
             source, target = prune_hubs(source), prune_hubs(target)
         return Task(source, target, self.pair.train, self.candidates, self.settings.seed)
+
+
+def choose_search(settings: AlignSettings, num_rows: int, num_columns: int) -> str:
+    """How candidates are found in pools of these sizes: exact or approximate."""
+    if settings.search != "auto":
+        return settings.search
+    most = MOST_EXACT_NAMES if settings.embedding == ("names",) else MOST_EXACT_VECTORS
+    return "approximate" if num_rows * num_columns > most else "exact"
 
 
 def checkpoint_of(checkpoint: Path | None, name: str, number: int = 0) -> Path | None:
@@ -281,21 +291,48 @@ def train_agent(inputs: Inputs) -> tuple[Aligner, list[Embeddings], dict[str, An
 
 def by_paper(inputs: Inputs) -> Decision:
     """The agent of the paper over the candidates, trained on the seeds unless a trained one is given."""
-    from rlea.paper.agents import describe_agent, load_agent, make_agent
+    from rlea.paper.agent import Agent
 
     settings, task = inputs.settings, inputs.task
     with inputs.clock("train"):
         if settings.agent:
-            agent: Agent = load_agent(settings.agent, device=inputs.device)
+            agent = Agent.load(settings.agent, device=inputs.device)
         else:
-            agent = make_agent(settings.preset, seed=settings.seed, device=inputs.device)
-            kept = None if inputs.checkpoint is None else inputs.checkpoint.with_name("agent.checkpoint")
-            agent.fit(inputs.pair, task.candidates.embeddings, progress=inputs.progress, checkpoint=kept)
+            agent, _ = train_paper(inputs)
     with inputs.clock("match"):
         matching = agent.match(task)
-    about = {"preset": "" if settings.agent else settings.preset, "file": settings.agent, **describe_agent(agent)}
-    info = {**task.candidates.embeddings.info, "agent": about}
+    about = {"preset": "" if settings.agent else settings.preset, "file": settings.agent}
+    about |= {"settings": asdict(agent.settings), "history": agent.history, "best_episode": agent.best_episode}
+    info = {**task.candidates.embeddings.info, "agent": {**about, "device": agent.device.type}}
     return Decision(matching, task.candidates.best(agent.settings.candidates), info=info)
+
+
+def train_paper(
+    inputs: Inputs,
+    episodes: int | None = None,
+    curves: Callable[[Agent], AbstractContextManager[Any]] | None = None,
+) -> tuple[Agent, dict[str, Any]]:
+    """The paper's agent, trained; and how that went. `curves` opens a hook that draws every episode."""
+    from rlea.paper.agent import Agent
+    from rlea.paper.presets import PRESETS
+
+    settings = PRESETS[inputs.settings.preset]
+    if episodes is not None:
+        settings = replace(settings, train=replace(settings.train, episodes=episodes))
+    agent = Agent(settings, seed=inputs.settings.seed, device=inputs.device)
+    kept = None if inputs.checkpoint is None else inputs.checkpoint.with_name(AGENT_CHECKPOINT)
+    more: dict[str, Any] = {"progress": inputs.progress, "checkpoint": kept}
+    with nullcontext() if curves is None else curves(agent) as on_episode:
+        agent.fit(inputs.pair, inputs.vectors[0], on_episode=on_episode, **more)
+    best = agent.history[agent.best_episode - 1]
+    outcome = {
+        "device": agent.device.type,
+        "episodes": len(agent.history),
+        "best_episode": agent.best_episode,
+        **{name: best[name] for name in ("aligned", "reward", "accepted")},
+        "valid_aligned": best.get("valid_aligned"),
+    }
+    return agent, outcome
 
 
 def is_aligner(path: str) -> bool:

@@ -16,11 +16,10 @@ from rlea.errors import InputError
 from rlea.evaluation.string_baseline import probe_strings
 from rlea.graph import GraphPair, choose_pool
 from rlea.io.read import read
-from rlea.masking import hide, shown_uses
-from rlea.models import MODELS
+from rlea.masking import hide
 from rlea.progress import Progress, counted, silent
-from rlea.result import Result
-from rlea.settings import AlignSettings, check_settings, evidence_uses, settle
+from rlea.result import Result, write
+from rlea.settings import AlignSettings, check_settings, settle
 
 if TYPE_CHECKING:
     from rlea.evaluation.ranks import RankMetrics
@@ -155,50 +154,10 @@ def evaluate(
     }
 
 
-def render(result: Result) -> tuple[dict[str, Any], str]:
-    """The record of a run, and its report as HTML."""
-    from rlea.record import describe_run
-    from rlea.views.report.run import render_run
+def checkpoints(folder: Path, settings: AlignSettings) -> list[Path]:
+    """Files in which a run with these settings keeps what it trains until it is done."""
+    from rlea.deciders import AGENT_CHECKPOINT, checkpoint_of
 
-    pair = result.pair
-    record = describe_run(
-        result=result.summary(),
-        inputs=dict(pair.inputs),
-        fingerprint=pair.fingerprint,
-        embedding_info=result.info,
-        notes=list(pair.notes),
-    )
-    told: dict[str, Any] = {"trace": result.trace, "gold_ranks": result.gold_ranks, "schema": result.schema}
-    return record, render_run(pair, result.matching, record, **told)
-
-
-def write(folder: str | Path, result: Result) -> list[Path]:
-    """Links in all formats, the record of the run and the report: all of them or none. Seeds are not repeated."""
-    from rlea.agent.trace import DECISIONS
-    from rlea.evaluation.gold_ranks import GOLD_RANKS
-    from rlea.io.writers import LinkRows, MappingSet, justification_of, write_links
-    from rlea.io.writers.schema import SCHEMA_FILES, schema_files
-    from rlea.record import as_json
-
-    pair, settings = result.pair, result.settings
-    record, page = render(result)
-    decider = DECIDERS[settings.matcher]
-    if decider.channels or settings.matcher == "paris":
-        uses, looks_around = evidence_uses(settings), False  # whether it does is part of what it uses
-    else:
-        name = settings.embedding[0]
-        uses, looks_around = shown_uses(name, settings.hide) if name in MODELS else "", decider.uses_structure
-    about = MappingSet(
-        mapping_tool_version=record["versions"]["rlea"],
-        mapping_date=record["time"][:10],
-        justification=justification_of(uses, looks_around),
-    )
-    extra: dict[str, Any] = {"run.json": as_json(record), "report.html": page}
-    kept = {DECISIONS: result.trace, GOLD_RANKS: result.gold_ranks}
-    extra |= {name: part.put for name, part in kept.items() if part is not None}
-    extra |= schema_files(result.schema)
-    written = write_links(folder, LinkRows.of(result.matching, pair.source, pair.target), about=about, extra=extra)
-    for name in (*kept, *SCHEMA_FILES):
-        if name not in extra:
-            (Path(folder) / name).unlink(missing_ok=True)  # of an earlier run, whose links are gone
-    return written
+    names = settings.embedding or ("names",)
+    parts = [checkpoint_of(folder / "x", name, number) for name in names for number in range(settings.joint + 1)]
+    return [*(path for path in parts if path is not None), folder / AGENT_CHECKPOINT]

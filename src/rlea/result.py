@@ -6,7 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rlea.deciders import DECIDERS
 from rlea.graph.schema import Schema
+from rlea.masking import shown_uses
+from rlea.models import MODELS
+from rlea.settings import AlignSettings, evidence_uses
 
 if TYPE_CHECKING:
     import polars as pl
@@ -18,7 +22,6 @@ if TYPE_CHECKING:
     from rlea.evaluation.string_baseline import StringProbe
     from rlea.graph import GraphPair
     from rlea.matching import Matching
-    from rlea.settings import AlignSettings
 
 FEW_SEEDS = 100  # with fewer, confidences rest on pairs that nobody has confirmed
 SHOWN = 10  # rows of the HTML form
@@ -93,7 +96,6 @@ class Result:
         """Why an entity has its link, or why a pair was not matched: an `Explanation`, as `rlea explain` prints it."""
         import tempfile
 
-        from rlea.pipeline import write
         from rlea.views.explain import Run
 
         with tempfile.TemporaryDirectory() as folder:
@@ -103,7 +105,6 @@ class Result:
     def report(self, path: str | Path) -> Path:
         """Write the HTML report to a file."""
         from rlea.io.writers.atomic import atomic
-        from rlea.pipeline import render
 
         page = render(self)[1]
         with atomic(Path(path)) as temporary:
@@ -155,3 +156,52 @@ class Result:
             return ()
         option, _, _ = self.cut.partition(" ")
         return (f"confidences were learned from pairs that nobody has confirmed, so {option} may miss its aim",)
+
+
+def render(result: Result) -> tuple[dict[str, Any], str]:
+    """The record of a run, and its report as HTML."""
+    from rlea.record import describe_run
+    from rlea.views.report.run import render_run
+
+    pair = result.pair
+    record = describe_run(
+        result=result.summary(),
+        inputs=dict(pair.inputs),
+        fingerprint=pair.fingerprint,
+        embedding_info=result.info,
+        notes=list(pair.notes),
+    )
+    told: dict[str, Any] = {"trace": result.trace, "gold_ranks": result.gold_ranks, "schema": result.schema}
+    return record, render_run(pair, result.matching, record, **told)
+
+
+def write(folder: str | Path, result: Result) -> list[Path]:
+    """Links in all formats, the record of the run and the report: all of them or none. Seeds are not repeated."""
+    from rlea.agent.trace import DECISIONS
+    from rlea.evaluation.gold_ranks import GOLD_RANKS
+    from rlea.io.writers import LinkRows, MappingSet, justification_of, write_links
+    from rlea.io.writers.schema import SCHEMA_FILES, schema_files
+    from rlea.record import as_json
+
+    pair, settings = result.pair, result.settings
+    record, page = render(result)
+    decider = DECIDERS[settings.matcher]
+    if decider.channels or settings.matcher == "paris":
+        uses, looks_around = evidence_uses(settings), False  # whether it does is part of what it uses
+    else:
+        name = settings.embedding[0]
+        uses, looks_around = shown_uses(name, settings.hide) if name in MODELS else "", decider.uses_structure
+    about = MappingSet(
+        mapping_tool_version=record["versions"]["rlea"],
+        mapping_date=record["time"][:10],
+        justification=justification_of(uses, looks_around),
+    )
+    extra: dict[str, Any] = {"run.json": as_json(record), "report.html": page}
+    kept = {DECISIONS: result.trace, GOLD_RANKS: result.gold_ranks}
+    extra |= {name: part.put for name, part in kept.items() if part is not None}
+    extra |= schema_files(result.schema)
+    written = write_links(folder, LinkRows.of(result.matching, pair.source, pair.target), about=about, extra=extra)
+    for name in (*kept, *SCHEMA_FILES):
+        if name not in extra:
+            (Path(folder) / name).unlink(missing_ok=True)  # of an earlier run, whose links are gone
+    return written

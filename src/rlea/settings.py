@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
 MOST_FUSED = 100_000  # entities of the larger graph up to which `auto` takes all evidence
 SEARCHES = ("auto", "exact", "approximate")
-# Pairs up to which `auto` searches exactly: 20 s of one core for names (from 10,000 a side on the index is no slower),
-# about two minutes on two cores for dense vectors of 64 to 100 dimensions.
-MOST_EXACT_NAMES, MOST_EXACT_VECTORS = 40_000**2, 200_000**2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,14 +77,6 @@ def settle(settings: AlignSettings, pair: GraphPair) -> AlignSettings:
     if decider is not None and decider.needs_vectors and not settings.embedding:
         settings = replace(settings, embedding=("names",))
     return settings
-
-
-def choose_search(settings: AlignSettings, num_rows: int, num_columns: int) -> str:
-    """How candidates are found in pools of these sizes: exact or approximate."""
-    if settings.search != "auto":
-        return settings.search
-    most = MOST_EXACT_NAMES if settings.embedding == ("names",) else MOST_EXACT_VECTORS
-    return "approximate" if num_rows * num_columns > most else "exact"
 
 
 def evidence_uses(settings: AlignSettings) -> str:

@@ -43,9 +43,7 @@ class PassSettings:
     most_searched: int = 2_000_000_000
     sure: float = 0.9  # confidence of a match from which on no other candidates are searched for its two entities
     propagation: float = 0.67  # weight of propagated vectors beside other evidence; alone they have weight 1
-    least_linked: float = (
-        0.1  # share of entities with a link; of fewer, propagated vectors are mostly noise
-    )
+    least_linked: float = 0.1  # share of entities with a link; of fewer, propagated vectors are mostly noise
     evidence_weight: float = 3.0
     creation: float = 0.03
     floor: float = 0.005

@@ -1,0 +1,5 @@
+"""`python -m rlea.cli`."""
+
+from rlea.cli import main
+
+main()

@@ -1,0 +1,247 @@
+"""Commands that align, and that look at what was aligned."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rlea.cli.app import (
+    ADVANCED,
+    ALIGN,
+    DECISION,
+    INPUT,
+    Candidates,
+    Channels,
+    Device,
+    Embeddings,
+    Encoder,
+    Fold,
+    Hide,
+    Json,
+    Output,
+    Pool,
+    Preset,
+    Quiet,
+    Search,
+    Seed,
+    app,
+)
+from rlea.views.terminal import (
+    as_text,
+    bench_table,
+    channel_table,
+    describe,
+    link_table,
+    out,
+    print_json,
+    progress_bars,
+    result_table,
+    show_notes,
+    show_strings,
+)
+
+CLASSIC = ("nearest", "hungarian", "best-first")  # what the demo compares all evidence with
+
+
+@app.command(rich_help_panel=ALIGN)
+def demo(
+    output: Annotated[Path, typer.Option(help="Folder for links, report.html and run.json.")] = Path("rlea-demo"),
+    json_: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Align two real graphs that come with the package: places of the world in English and in French.
+
+    Example:  rlea demo
+    """
+    from rlea import commands, pipeline
+    from rlea.agent.compile_ahead import compiling_ahead, finish_compiling
+    from rlea.demo import read_demo
+    from rlea.settings import AlignSettings, check_settings
+
+    with progress_bars(quiet or json_) as report, compiling_ahead() as begun:
+        settings = AlignSettings(pool="all")
+        check_settings(settings, output=output / "links.tsv")
+        pair = read_demo()
+        results = []
+        for result in pipeline.compare(pair, [*CLASSIC, "fused"], settings, progress=report):
+            results.append(result)
+            if len(results) == len(CLASSIC):
+                finish_compiling(begun, report)
+        written = pipeline.write(output, results[-1])
+        commands.write_bench(output / "bench.json", results)
+    if json_:
+        print_json({"rows": [result.summary() for result in results], "output": [str(path) for path in written]})
+        return
+    out.print(f"\n[bold]{as_text(describe(pair))}[/bold]")
+    show_notes(pair, quiet)
+    out.print(bench_table(results))
+    out.print(channel_table(results[-1]))
+    out.print(f"[dim]{as_text(results[-1].summary()['started'])}.[/dim]")
+    out.print(link_table(results[-1]))
+    out.print(f"Links in four formats, the record and a report: [bold]{as_text(str(output))}/report.html[/bold]")
+
+
+@app.command(rich_help_panel=ALIGN)
+def align(
+    source: Annotated[Path, typer.Argument(help="A benchmark folder, or the first of two graphs.")],
+    target: Annotated[Path | None, typer.Argument(help="The second graph.")] = None,
+    seeds: Annotated[
+        Path | None,
+        typer.Option(help="Known links to start from (TSV, CSV, Parquet, SSSOM, RDF).", rich_help_panel=INPUT),
+    ] = None,
+    valid: Annotated[
+        Path | None,
+        typer.Option(help="Known links to choose weights of vectors with, never to match.", rich_help_panel=INPUT),
+    ] = None,
+    gold: Annotated[
+        Path | None, typer.Option(help="Known links to score the result with.", rich_help_panel=INPUT)
+    ] = None,
+    fold: Fold = None,
+    pool: Pool = "auto",
+    channels: Channels = "",
+    embedding: Embeddings = None,
+    encoder: Encoder = "",
+    hide: Hide = "",
+    matcher: Annotated[
+        str,
+        typer.Option(
+            help="How pairs are decided; `rlea matchers` lists them. [cyan]auto[/cyan] is [cyan]fused[/cyan] (all "
+            "evidence), or [cyan]best-first[/cyan] over names for more than 100,000 entities.",
+            rich_help_panel=DECISION,
+        ),
+    ] = "auto",
+    precision: Annotated[
+        float,
+        typer.Option(
+            help="Keep only the surest links, so many that this share is right (0.95).", rich_help_panel=DECISION
+        ),
+    ] = 0.0,
+    abstain: Annotated[
+        bool,
+        typer.Option(
+            "--abstain",
+            help="Leave out links that cost more F1 than they bring; for graphs where many have no counterpart.",
+            rich_help_panel=DECISION,
+        ),
+    ] = False,
+    agent: Annotated[
+        str, typer.Option(help="A trained agent (`rlea train`), in place of training one.", rich_help_panel=DECISION)
+    ] = "",
+    candidates: Candidates = 50,
+    search: Search = "auto",
+    joint: Annotated[
+        int,
+        typer.Option(help="Rounds in which the agent's sure links train the vectors anew.", rich_help_panel=ADVANCED),
+    ] = 0,
+    preset: Preset = "context",
+    seed: Seed = 0,
+    device: Device = "auto",
+    output: Output = None,
+    json_: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Find the links between two graphs.
+
+    Examples:
+
+      rlea align people.nt.gz staff.ttl --seeds known.tsv --output out
+
+      rlea align D_W_15K_V1 --fold 1 --embedding aligne
+    """
+    from rlea import pipeline
+    from rlea.deciders import Clock
+    from rlea.masking import parse_hidden
+    from rlea.models.checkpoint import remove_checkpoint
+    from rlea.settings import AlignSettings, check_settings
+
+    with progress_bars(quiet or json_) as report:
+        settings = AlignSettings(
+            matcher=matcher,
+            embedding=tuple(embedding or ()),
+            channels=channels,  # type: ignore[arg-type]
+            encoder=encoder,
+            hide=parse_hidden(hide),
+            candidates=candidates,
+            search=search,
+            pool=pool,
+            precision=precision,
+            abstain=abstain,
+            joint=joint,
+            agent=agent,
+            preset=preset,
+            seed=seed,
+        )
+        check_settings(settings, output=None if output is None else output / "links.tsv", device=device)
+        clock = Clock()
+        with clock("read"):
+            pair = pipeline.read(source, target, fold=fold, seeds=seeds, valid=valid, gold=gold)
+        checkpoint = None if output is None else output / "training.checkpoint"
+        result = pipeline.align(pair, settings, progress=report, device=device, checkpoint=checkpoint)
+        result.seconds.update({"read": clock.seconds["read"]})
+        written = [] if output is None else pipeline.write(output, result)
+        if output is not None:
+            for path in pipeline.checkpoints(output, settings):
+                remove_checkpoint(path)
+    if json_:
+        print_json(result.summary())
+        return
+    out.print(f"[bold]{as_text(describe(pair))}[/bold]")
+    show_notes(pair, quiet)
+    out.print(result_table(result))
+    for caution in result.cautions:
+        out.print(f"[yellow]Note:[/yellow] {as_text(caution)}.")
+    show_strings(result)
+    if (contributed := channel_table(result)) is not None:
+        out.print(contributed)
+    out.print(link_table(result))
+    if written:
+        out.print("Written: " + ", ".join(as_text(str(path)) for path in written))
+    elif not quiet:
+        out.print("[dim]Add --output DIR to keep the links.[/dim]")
+
+
+@app.command("explain", rich_help_panel=ALIGN)
+def explain_run(
+    run: Annotated[Path, typer.Argument(help="A folder that `rlea align --output` wrote.")],
+    source: Annotated[
+        str,
+        typer.Argument(metavar="ENTITY", help="Its identifier or name. With TARGET, one of the first graph."),
+    ],
+    target: Annotated[str | None, typer.Argument(help="One of the second graph, matched with it or not.")] = None,
+    json_: Json = False,
+) -> None:
+    """Say why an entity has its link, or why a pair was not matched.
+
+    Example:  rlea explain out Berlin
+    """
+    from dataclasses import asdict
+
+    from rlea.views.explain import explain
+    from rlea.views.explanation import explanation_view
+
+    answer = explain(run, source, target)
+    if json_:
+        print_json(asdict(answer))
+        return
+    out.print(explanation_view(answer))
+
+
+@app.command("report", rich_help_panel=ALIGN)
+def report_run(
+    run: Annotated[Path, typer.Argument(help="A folder that `rlea align --output` or `rlea reproduce` wrote.")],
+    output: Annotated[Path | None, typer.Option(help="The HTML file; report.html in the folder by default.")] = None,
+    json_: Json = False,
+) -> None:
+    """Make the report of a run again: scores, curves, calibration, where errors come from, the hardest pairs.
+
+    Example:  rlea report out --output page.html
+    """
+    from rlea.commands import write_report
+
+    written = str(write_report(run, output))
+    if json_:
+        print_json({"written": written})
+        return
+    out.print("Written: " + as_text(written), soft_wrap=True, highlight=False)

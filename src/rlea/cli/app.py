@@ -1,0 +1,105 @@
+"""The application, and the options that several commands have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rlea.views.terminal import out
+
+app = typer.Typer(
+    name="rlea",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    help="[bold]Link two knowledge graphs[/bold]: two graphs in, one-to-one links with a confidence out.\n\n"
+    "Begin with [cyan]rlea demo[/cyan].",
+    epilog="Examples:  [cyan]rlea align source.nt target.nt.gz --seeds links.tsv --output out[/cyan]   "
+    "[cyan]rlea bench D_W_15K_V1 --matchers all[/cyan]",
+)
+ALIGN, STUDY, FILES = "Align", "Compare and measure", "Files"  # families of commands
+INPUT, EVIDENCE, DECISION, OUTPUT, ADVANCED = "Input", "Evidence", "Decision", "Output", "Advanced"  # of options
+
+Seed = Annotated[int, typer.Option(help="Random seed.", rich_help_panel=ADVANCED)]
+Fold = Annotated[str | None, typer.Option(help="Fold of a benchmark folder; 1 by default.", rich_help_panel=INPUT)]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.", rich_help_panel=OUTPUT)]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars, no notes.", rich_help_panel=OUTPUT)]
+Embeddings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--embedding",
+        help="Vectors as further evidence: a model ([cyan]aligne[/cyan]; `rlea embeddings` lists them) or a file. "
+        "May be repeated.",
+        show_default=False,
+        rich_help_panel=EVIDENCE,
+    ),
+]
+Channels = Annotated[
+    str,
+    typer.Option(
+        help="Evidence to use, separated by commas: structure, names, words, attributes, paris. All by default.",
+        show_default=False,
+        rich_help_panel=EVIDENCE,
+    ),
+]
+Encoder = Annotated[
+    str,
+    typer.Option(
+        help="Folder of a sentence encoder; names are then compared by meaning as well.",
+        show_default=False,
+        rich_help_panel=EVIDENCE,
+    ),
+]
+Hide = Annotated[
+    str,
+    typer.Option(
+        help="[cyan]names[/cyan], [cyan]attributes[/cyan] or both: align as if the graphs had none.",
+        rich_help_panel=EVIDENCE,
+    ),
+]
+Candidates = Annotated[
+    int,
+    typer.Option(help="Candidates per entity and direction, for matchers over vectors.", rich_help_panel=ADVANCED),
+]
+Pool = Annotated[
+    str,
+    typer.Option(
+        help="Entities to match: those of the [cyan]test[/cyan] links (default for benchmark folders), or "
+        "[cyan]all[/cyan] without a seed (default for two graphs).",
+        rich_help_panel=INPUT,
+    ),
+]
+Search = Annotated[
+    str,
+    typer.Option(
+        help="[cyan]exact[/cyan], or [cyan]approximate[/cyan] for very many entities (its recall is measured); "
+        "[cyan]auto[/cyan] chooses by their number.",
+        rich_help_panel=ADVANCED,
+    ),
+]
+Device = Annotated[str, typer.Option(help="For training: auto, cpu or cuda.", rich_help_panel=ADVANCED)]
+Preset = Annotated[
+    str,
+    typer.Option(
+        help="context (the agent), or the paper's agent: paper, released, paper-no-estimator, paper-random.",
+        rich_help_panel=ADVANCED,
+    ),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option(help="Folder for links in all formats, report.html and run.json.", rich_help_panel=OUTPUT),
+]
+
+
+@app.callback(invoke_without_command=True)
+def about(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)] = False,
+) -> None:
+    """Options before the command."""
+    if version:
+        from importlib.metadata import version as installed
+
+        out.print(f"rlea {installed('rlea')}", highlight=False)
+        raise typer.Exit
