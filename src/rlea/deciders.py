@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from rlea.graph.schema import Schema
 from rlea.matchers import MATCHERS
@@ -125,8 +125,7 @@ class Inputs:
                 found, search = self._search(vectors)
                 _ = found.pairs  # shared by all deciders, so not charged to the first
             self.shared["candidates"], self.shared["search"] = found, search
-        found = self.shared["candidates"]
-        return found  # type: ignore[no-any-return]
+        return cast("Candidates", self.shared["candidates"])
 
     @property
     def search(self) -> dict[str, Any]:
@@ -152,7 +151,7 @@ class Inputs:
         return found.candidates, {**asked, **found.as_dict()}
 
     def _load_compiled(self, vectors: Embeddings) -> None:
-        """Load compiled code on a toy task, so that timings are of the work and not of compiling, which is done once."""
+        """Load compiled code on a toy task, so that timings are of the work and not of compiling."""
         from rlea.matching import toy_task
 
         with self.clock("compile"):
@@ -174,7 +173,7 @@ class Inputs:
 
     @cached_property
     def task(self) -> Task:
-        """For classic matchers. Of very large graphs it leaves out the edges of hubs, which take nearly all the time."""
+        """For classic matchers. Of very large graphs it leaves out the edges of hubs, which take most of the time."""
         from rlea.graph.hubs import LARGE, prune_hubs
         from rlea.matching import Task
 
