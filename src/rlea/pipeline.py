@@ -19,7 +19,7 @@ from rlea.evaluation.string_baseline import StringProbe, probe_strings
 from rlea.evidence import CHANNELS, EVIDENCE
 from rlea.graph import GraphPair, Ids, choose_pool
 from rlea.graph.schema import Schema
-from rlea.io.readers import read_graph, read_pair
+from rlea.io.read import read as read
 from rlea.masking import check_hidden, check_vectors, hide, shown_uses
 from rlea.matchers import MATCHERS
 from rlea.models import MODELS
@@ -253,39 +253,6 @@ def bench(
 
 
 # ---- the stages -----------------------------------------------------------------------------------------------------
-
-
-def read(
-    source: str | Path,
-    target: str | Path | None = None,
-    *,
-    fold: str | None = None,
-    seeds: str | Path | None = None,
-    valid: str | Path | None = None,
-    gold: str | Path | None = None,
-) -> GraphPair:
-    """A benchmark folder, or two graphs of one's own with optional links. Paths may be text."""
-    source = Path(source)
-    if target is None:
-        if seeds is not None or valid is not None or gold is not None:
-            raise InputError("links are given for a folder that has its own", remedy="name two graphs, or no links")
-        return read_pair(source, fold)
-    if fold is not None:
-        raise InputError("--fold is for benchmark folders", remedy="leave it out for two graphs of your own")
-    from rlea.io.readers.links import no_links, read_placed_links, separate_splits
-
-    first, second = read_graph(source), read_graph(target)
-    placed = [
-        no_links(Path()) if path is None else read_placed_links(path, first, second) for path in (seeds, valid, gold)
-    ]
-    (train, known, test), notes = separate_splits(placed)
-    if gold is not None and not len(test):
-        raise InputError("no gold link is left to score with", path=gold, remedy="give links that are not seeds")
-    if not len(train):
-        notes = (*notes, "there are no seeds: matching starts from what the two graphs have in common")
-    return GraphPair(
-        f"{stem(source)}-{stem(Path(target))}", first, second, train, known, test, notes=notes, default_pool="all"
-    )
 
 
 def embed_entities(
@@ -562,8 +529,3 @@ def warm_up(matchers: Sequence[str], vectors: Embeddings, progress: Progress, se
 def common_result(results: Sequence[Result]) -> Result:
     """The one that tells what the rows of a comparison have in common: the first by a matcher that takes vectors."""
     return next((result for result in results if MATCHERS[result.settings.matcher].takes_vectors), results[0])
-
-
-def stem(path: Path) -> str:
-    """A file's name without its extensions."""
-    return path.name.split(".")[0] or path.name

@@ -48,7 +48,7 @@ class Columns:
 class Table:
     """Rows of strings: the required columns, those of the optional ones that the file has, and `line`.
 
-    `unit` says what `line` counts: "line" in text files, "row" in Parquet files and frames.    """
+    `unit` says what `line` counts: "line" in text files, "row" in Parquet files and frames."""
 
     path: Path
     frame: pl.DataFrame
