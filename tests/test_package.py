@@ -15,11 +15,11 @@ SOURCE = ROOT / "src" / "rlea"
 
 # A module may import those before it in this list (and those of its own package), never those after it.
 LAYERS = [
-    ["errors", "progress", "peak_memory", "record", "arithmetic"],
+    ["errors", "progress", "peak_memory", "record", "arithmetic", "demo"],
     ["graph"],
     ["search"],
     ["matching"],
-    ["io", "models", "demo"],
+    ["io", "models"],
     ["evaluation", "masking"],
     ["evidence"],
     ["agent"],

@@ -168,16 +168,18 @@ def test_matchers_see_no_crowds_of_large_graphs_and_the_record_says_so(pair, mon
 
 
 def test_write_then_read_gives_the_same_links(pair, tmp_path):
-    from rlea.io.readers.links import read_links
+    from rlea.io.readers.link_files import read_link_rows
+    from rlea.io.readers.links import place_links
 
     result = rlea.align(pair, rlea.AlignSettings("names", "mutual"))
     written = rlea.write(tmp_path / "out", result)
     expected = set(zip(result.matching.source_ids.tolist(), result.matching.target_ids.tolist(), strict=True))
     for path in written:
         if path.name.startswith("links"):
-            links, notes = read_links(path, pair.source, pair.target)
+            placed = place_links(read_link_rows(path), pair.source, pair.target)
+            links = placed.links
             assert set(zip(links.source_ids.tolist(), links.target_ids.tolist(), strict=True)) == expected
-            assert notes == ()
+            assert placed.notes == ()
 
 
 def test_report_escapes_names(pair, tmp_path):

@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from rlea.agent.context import ContextAgent
     from rlea.errors import InputError
     from rlea.graph import GraphPair, KnowledgeGraph, Links
+    from rlea.io.read import read
     from rlea.matchers import MATCHERS
     from rlea.matching import Matching, Task
     from rlea.paper.agent import Agent
-    from rlea.pipeline import Result, align, bench, embed_entities, read, write
+    from rlea.pipeline import Result, align, bench, embed_entities, write
     from rlea.search.candidates import Candidates, find_candidates
     from rlea.search.embeddings import Embeddings
     from rlea.settings import AlignSettings
@@ -41,7 +42,7 @@ _HOME = {
     "bench": "pipeline",
     "embed_entities": "pipeline",
     "find_candidates": "search.candidates",
-    "read": "pipeline",
+    "read": "io.read",
     "write": "pipeline",
 }
 

@@ -20,9 +20,10 @@ import pytest
 from safetensors.numpy import save_file
 
 from rlea.errors import InputError
+from rlea.io.read import read
 from rlea.io.readers import is_pair, read_graph, read_pair
-from rlea.io.readers.link_files import looks_like_links
-from rlea.io.readers.tables import read_link_rows, read_links, read_matching_and_gold
+from rlea.io.readers.link_files import looks_like_links, read_link_rows
+from rlea.io.readers.links import read_matching_and_gold
 from rlea.io.readers.vectors import read_embeddings
 
 Build = Callable[[Path], list[str]]
@@ -57,14 +58,10 @@ def read_as_command(argv: list[str]) -> None:
             read_link_rows(places[0])
         else:
             read_graph(places[0])
-    elif len(places) == 1:
-        pair = read_pair(places[0], options.get("--fold"))
+    else:
+        pair = read(*places, fold=options.get("--fold"), seeds=options.get("--seeds"))
         if options["--embedding"] != "names":
             read_embeddings(options["--embedding"], pair.source, pair.target)
-    else:
-        source, target = (read_graph(place) for place in places)
-        if "--seeds" in options:
-            read_links(options["--seeds"], source, target)
 
 
 # ---- good files, of which every case spoils one ---------------------------------------------------------------------

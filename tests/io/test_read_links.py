@@ -8,8 +8,8 @@ import pytest
 
 from rlea.errors import InputError
 from rlea.graph import KnowledgeGraph, Links
-from rlea.io.readers.link_files import looks_like_links
-from rlea.io.readers.tables import read_link_rows, read_links, read_matching_and_gold
+from rlea.io.readers.link_files import looks_like_links, read_link_rows
+from rlea.io.readers.links import place_links, read_matching_and_gold
 
 SAME_AS = "http://www.w3.org/2002/07/owl#sameAs"
 
@@ -20,6 +20,11 @@ def graph(prefix: str, size: int = 6) -> KnowledgeGraph:
 
 
 S, T = graph("http://s/"), graph("http://t/")
+
+
+def read_links(path: Path, source: KnowledgeGraph, target: KnowledgeGraph) -> tuple[Links, tuple[str, ...]]:
+    placed = place_links(read_link_rows(path), source, target)
+    return placed.links, placed.notes
 
 
 def ids(links: Links) -> list[tuple[int, int]]:
@@ -160,15 +165,6 @@ def test_repeated_and_contradicting_links(tmp_path: Path) -> None:
     assert [note.split(" links ")[0] for note in notes] == ["x.tsv: left out 1 of 5", "x.tsv: left out 2 of 5"]
     assert "more than once, the first at line 2" in notes[0]
     assert "contradict an earlier link of the same entity, the first at line 3" in notes[1]
-
-
-def test_no_links_are_an_error_unless_allowed(tmp_path: Path) -> None:
-    path = tmp_path / "x.tsv"
-    path.write_text("source\ttarget\n", encoding="utf-8")
-    with pytest.raises(InputError, match="holds no links"):
-        read_links(path, S, T)
-    links, notes = read_links(path, S, T, allow_empty=True)
-    assert (len(links), notes) == (0, ())
 
 
 # ---- evaluation without graphs --------------------------------------------------------------------------------------

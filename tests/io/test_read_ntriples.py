@@ -20,11 +20,18 @@ from rlea.io.readers.rdf import read_rdf
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
-by_columns = rdf._read_by_columns
-by_statements = rdf._read_by_statements
 quick = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None, max_examples=60
 )
+
+
+def by_columns(path: Path) -> KnowledgeGraph | None:
+    found = rdf._read_by_columns(path)
+    return None if found is None else rdf.graph_of(found, path)
+
+
+def by_statements(path: Path) -> KnowledgeGraph:
+    return rdf.graph_of(rdf._read_by_quads(rdf.parse_rdf(path), rdf._BlankLabels(path)), path)
 
 
 def outcome(read: Callable[[Path], KnowledgeGraph | None], path: Path) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from rlea.errors import InputError
 from rlea.graph import KnowledgeGraph
 from rlea.graph.iri import from_iri
-from rlea.io.readers.tables import read_link_rows
+from rlea.io.readers.link_files import read_link_rows
 from rlea.io.writers import LINK_FILES, LinkRows, MappingSet, justification_of, write_links, write_links_file
 from rlea.io.writers.alignment_api import ALIGNMENT
 from rlea.io.writers.iris import strict_iri

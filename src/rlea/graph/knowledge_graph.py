@@ -212,7 +212,9 @@ class GraphPair:
     `train` are the seeds, `valid` the links for choosing settings, `test` the links that only `metrics` may read.
     `fold` is empty where the data has no folds; `notes` say what a user should know about how the data was read.
     `default_pool` names the entities to be matched unless told otherwise: those of the "test" links, as benchmarks do,
-    or "all" without a seed, as for graphs of one's own, where knowing who is in gold would be a hint.
+    or "all" without a seed, as for graphs of one's own, where knowing who is in gold would be a hint. `inputs` has what
+    a run needs to read the pair again: the absolute paths by the parameters of `rlea.read` (source, target, fold,
+    seeds, valid, gold; only those given), or `demo`. It is empty for data in memory and no part of the fingerprint.
     """
 
     name: str
@@ -224,6 +226,7 @@ class GraphPair:
     fold: str = ""
     notes: tuple[str, ...] = ()
     default_pool: str = "test"
+    inputs: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def entity_ids(self) -> tuple[Ids, Ids]:

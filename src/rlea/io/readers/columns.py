@@ -34,6 +34,10 @@ class Columns:
     def in_order(self) -> tuple[str, ...]:
         return (*self.required, *self.optional)
 
+    @property
+    def must_be_filled(self) -> tuple[str, ...]:
+        return tuple(name for name in self.required if name not in self.may_be_empty)
+
     def named(self, header: Sequence[str]) -> list[str]:
         """The header's names in our words; names we do not know stay as they are."""
         lowered = [name.strip().lower() for name in header]
@@ -44,14 +48,11 @@ class Columns:
 class Table:
     """Rows of strings: the required columns, those of the optional ones that the file has, and `line`.
 
-    `unit` says what `line` counts: "line" in text files, "row" in Parquet. `has_header` tells a table that is empty on
-    purpose from a file without content.
-    """
+    `unit` says what `line` counts: "line" in text files, "row" in Parquet files and frames."""
 
     path: Path
     frame: pl.DataFrame
     unit: str
-    has_header: bool
 
 
 def read_table(path: Path, columns: Columns) -> Table:
@@ -92,8 +93,8 @@ def named_table(path: Path, raw: pl.DataFrame, columns: Columns) -> Table:
             separator = "commas" if path.name.lower().removesuffix(".gz").endswith(".csv") else "tabs"
             raise ragged(path, line, width, wanted, separator, " ".join(first))
         frame = raw.rename({str(number): name for number, name in enumerate(columns.in_order[:width])})
-    check_filled(path, frame, [name for name in columns.required if name not in columns.may_be_empty])
-    return Table(path, frame, "line", has_header)
+    check_filled(path, frame, columns.must_be_filled)
+    return Table(path, frame, "line")
 
 
 def split_commas(path: Path, text: str, delimiter: str = ",", *, strict: bool = True) -> pl.DataFrame:
@@ -154,6 +155,13 @@ def _read_parquet(path: Path, columns: Columns) -> Table:
         raise InputError(
             "is no Parquet file or is damaged", path=path, remedy="write it again as Parquet, or give TSV or CSV"
         ) from error
+    return frame_table(path, raw, columns)
+
+
+def frame_table(path: Path, raw: pl.DataFrame, columns: Columns) -> Table:
+    """The columns of a frame as strings; rows are numbered from 1. `path` is for errors."""
+    import polars as pl
+
     header = columns.named(raw.columns)
     _check_header(path, header, columns, None)
     frame = raw.select(
@@ -165,6 +173,6 @@ def _read_parquet(path: Path, columns: Columns) -> Table:
             raise InputError(
                 f"the column {name} is of type {kind}", path=path, remedy="store the column as text (string)"
             )
-    frame = frame.with_columns(pl.col(name).cast(pl.String) for name in frame.columns if name != "line")
-    check_filled(path, frame, [name for name in columns.required if name not in columns.may_be_empty], "row")
-    return Table(path, frame.with_columns(pl.exclude("line").fill_null("")), "row", has_header=True)
+    frame = frame.with_columns(pl.exclude("line").cast(pl.String))
+    check_filled(path, frame, columns.must_be_filled, "row")
+    return Table(path, frame.with_columns(pl.exclude("line").fill_null("")), "row")

@@ -1,18 +1,21 @@
-"""Links between two graphs: read, found again in the graphs, cleaned."""
+"""Links between two graphs: their entities found in the graphs, cleaned, and put together to a pair."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rlea.errors import InputError
-from rlea.graph import KnowledgeGraph, Links
+from rlea.graph import GraphPair, KnowledgeGraph, Links
 from rlea.io.readers.link_files import LinkFile, read_link_rows
 from rlea.io.readers.text import error_at, shown
-from rlea.matching import Matching
+
+if TYPE_CHECKING:
+    from rlea.matching import Matching
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,9 +28,48 @@ class PlacedLinks:
     notes: tuple[str, ...]
 
 
-def read_links(
-    path: str | Path, source: KnowledgeGraph, target: KnowledgeGraph, *, allow_empty: bool = False
-) -> tuple[Links, tuple[str, ...]]:
+def make_pair(
+    name: str,
+    graphs: Sequence[KnowledgeGraph],
+    splits: Sequence[LinkFile | None],
+    *,
+    notes: Sequence[str] = (),
+    **more: Any,
+) -> GraphPair:
+    """A pair with its links: train, valid and test in this order, None for a split without a file.
+
+    The splits are made disjoint. A link of which an entity stands in an earlier split is left out with a note: if it
+    is the same link, the training has seen it, and if not, it contradicts that link.
+    """
+    source, target = graphs
+    told = [*notes]
+    separated: list[Links] = []
+    target_of: dict[int, int] = {}
+    source_of: dict[int, int] = {}
+    for file in splits:
+        if file is None:
+            separated.append(Links.empty())
+            continue
+        split = place_links(file, source, target)
+        pairs = list(zip(split.links.source_ids.tolist(), split.links.target_ids.tolist(), strict=True))
+        same = [row for row, (first, second) in enumerate(pairs) if target_of.get(first) == second]
+        touched = {row for row, (first, second) in enumerate(pairs) if first in target_of or second in source_of}
+        contradicting = sorted(touched.difference(same))
+        told += split.notes
+        for found, reason in (
+            (same, "that also stand in another split"),
+            (contradicting, "that contradict a link of another split"),
+        ):
+            told += _left_out(file, [split.rows[row] for row in found], reason)
+        kept = [row for row in range(len(pairs)) if row not in touched]
+        target_of.update(pairs[row] for row in kept)
+        source_of.update((pairs[row][1], pairs[row][0]) for row in kept)
+        separated.append(Links.of(split.links.source_ids[kept], split.links.target_ids[kept]))
+    train, valid, test = separated
+    return GraphPair(name, source, target, train, valid, test, notes=tuple(told), **more)
+
+
+def place_links(file: LinkFile, source: KnowledgeGraph, target: KnowledgeGraph) -> PlacedLinks:
     """Links between the two graphs, sorted by source entity, and notes on what was left out of the file.
 
     Real files are dirty, so three things are left out and counted in a note: links with an entity that its graph does
@@ -35,18 +77,33 @@ def read_links(
     other way round: only the first is kept). More than half of the links with unknown entities is an error, because
     then the two sides are swapped or the identifiers are of another kind.
     """
-    placed = read_placed_links(path, source, target, allow_empty=allow_empty)
-    return placed.links, placed.notes
-
-
-def read_placed_links(
-    path: str | Path, source: KnowledgeGraph, target: KnowledgeGraph, *, allow_empty: bool = False
-) -> PlacedLinks:
-    """As `read_links`, with the place of every link in the file, as `separate_splits` needs it."""
-    rows = read_link_rows(path)
-    if not len(rows) and not allow_empty:
-        raise InputError("holds no links", path=rows.path, remedy="give at least one pair of entities")
-    return place_links(rows, source, target)
+    source_index, target_index = source.entity_index, target.entity_index
+    target_of: dict[str, str] = {}
+    source_of: dict[str, str] = {}
+    unknown: list[int] = []
+    repeated: list[int] = []
+    contradicting: list[int] = []
+    coded: list[tuple[int, int, int]] = []
+    for row, (first, second) in enumerate(zip(file.sources, file.targets, strict=True)):
+        if first not in source_index or second not in target_index:
+            unknown.append(row)
+        elif target_of.get(first) == second:
+            repeated.append(row)
+        elif first in target_of or second in source_of:
+            contradicting.append(row)
+        else:
+            target_of[first] = second
+            source_of[second] = first
+            coded.append((source_index[first], target_index[second], row))
+    if 2 * len(unknown) > len(file):
+        raise _mostly_unknown(file, unknown, source, target)
+    notes = [*file.notes]
+    notes += _left_out(file, unknown, "whose entities the graphs do not have")
+    notes += _left_out(file, repeated, "that stand there more than once")
+    notes += _left_out(file, contradicting, "that contradict an earlier link of the same entity")
+    coded.sort()  # so that nothing downstream depends on the order of lines in a file
+    links = Links.of([first for first, _, _ in coded], [second for _, second, _ in coded])
+    return PlacedLinks(file, tuple(row for _, _, row in coded), links, tuple(notes))
 
 
 def read_matching_and_gold(links: str | Path, gold: str | Path) -> tuple[Matching, Links]:
@@ -55,6 +112,8 @@ def read_matching_and_gold(links: str | Path, gold: str | Path) -> tuple[Matchin
     Links without a confidence count as certain (1.0). Gold must hold links; found links may be none. Two files that
     have no entity in common are an error, as every score would be zero for the wrong reason.
     """
+    from rlea.matching import Matching
+
     found, known = read_link_rows(links), read_link_rows(gold)
     if not len(known):
         raise InputError("holds no links", path=known.path, remedy="give at least one gold link")
@@ -82,90 +141,14 @@ def read_matching_and_gold(links: str | Path, gold: str | Path) -> tuple[Matchin
     )
 
 
-def place_links(rows: LinkFile, source: KnowledgeGraph, target: KnowledgeGraph) -> PlacedLinks:
-    """Find the entities of links in the graphs and clean the links; see `read_links` for the rules."""
-    source_index, target_index = source.entity_index, target.entity_index
-    unknown = [
-        row
-        for row, (first, second) in enumerate(zip(rows.sources, rows.targets, strict=True))
-        if first not in source_index or second not in target_index
-    ]
-    if 2 * len(unknown) > len(rows):
-        raise _mostly_unknown(rows, unknown, source, target)
-
-    left_out = set(unknown)
-    target_of: dict[str, str] = {}
-    source_of: dict[str, str] = {}
-    kept: list[int] = []
-    repeated: list[int] = []
-    contradicting: list[int] = []
-    for row, (first, second) in enumerate(zip(rows.sources, rows.targets, strict=True)):
-        if row in left_out:
-            continue
-        if target_of.get(first) == second:
-            repeated.append(row)
-        elif first in target_of or second in source_of:
-            contradicting.append(row)
-        else:
-            target_of[first] = second
-            source_of[second] = first
-            kept.append(row)
-
-    notes = [*rows.notes]
-    for found, reason in (
-        (unknown, "whose entities the graphs do not have"),
-        (repeated, "that stand there more than once"),
-        (contradicting, "that contradict an earlier link of the same entity"),
-    ):
-        if found:
-            notes.append(_left_out(rows, found, reason))
-    # Sorted, so that nothing downstream depends on the order of lines in a file.
-    coded = sorted((source_index[rows.sources[row]], target_index[rows.targets[row]], row) for row in kept)
-    links = Links.of([first for first, _, _ in coded], [second for _, second, _ in coded])
-    return PlacedLinks(rows, tuple(row for _, _, row in coded), links, tuple(notes))
-
-
-def separate_splits(splits: Sequence[PlacedLinks]) -> tuple[tuple[Links, ...], tuple[str, ...]]:
-    """Make the splits of the links (train, valid, test in this order) disjoint.
-
-    A link of which an entity stands in an earlier split is left out with a note: if it is the same link, the training
-    has seen it, and if not, it contradicts that link.
-    """
-    notes: list[str] = []
-    separated: list[Links] = []
-    target_of: dict[int, int] = {}
-    source_of: dict[int, int] = {}
-    for split in splits:
-        notes += split.notes
-        pairs = list(zip(split.links.source_ids.tolist(), split.links.target_ids.tolist(), strict=True))
-        same = [row for row, (first, second) in enumerate(pairs) if target_of.get(first) == second]
-        touched = {row for row, (first, second) in enumerate(pairs) if first in target_of or second in source_of}
-        contradicting = sorted(touched.difference(same))
-        for found, reason in (
-            (same, "that also stand in another split"),
-            (contradicting, "that contradict a link of another split"),
-        ):
-            if found:
-                notes.append(_left_out(split.links_file, [split.rows[row] for row in found], reason))
-        kept = [row for row in range(len(pairs)) if row not in touched]
-        target_of.update(pairs[row] for row in kept)
-        source_of.update((pairs[row][1], pairs[row][0]) for row in kept)
-        separated.append(Links.of(split.links.source_ids[kept], split.links.target_ids[kept]))
-    return tuple(separated), tuple(notes)
-
-
-def no_links(path: Path) -> PlacedLinks:
-    """An empty split, for files that may be absent."""
-    return PlacedLinks(LinkFile(path, (), (), np.empty(0), ()), (), Links.empty(), ())
-
-
-def _left_out(file: LinkFile, rows: Sequence[int], reason: str) -> str:
+def _left_out(file: LinkFile, rows: Sequence[int], reason: str) -> list[str]:
+    """A note on rows that were left out, none where there are none."""
+    if not rows:
+        return []
     first = min(rows)
     example = f"{shown(file.sources[first])} - {shown(file.targets[first])}"
-    return (
-        f"{file.path.name}: left out {len(rows)} of {len(file)} links {reason}, "
-        f"the first at {file.unit} {file.numbers[first]} ({example})"
-    )
+    place = f"the first at {file.unit} {file.numbers[first]} ({example})"
+    return [f"{file.path.name}: left out {len(rows)} of {len(file)} links {reason}, {place}"]
 
 
 def _mostly_unknown(

@@ -55,14 +55,14 @@ _CHARACTERS = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', 
 class Statements:
     """The statements of a file; IRIs as they stand there, without escapes, and blank nodes as `_:label`.
 
-    The columns head, tail, entity and class share one set of categories, so that equal codes mean equal strings; so
-    do relation and attribute.
+    Columns are text, or categories (all but `value`): then head, tail, entity and class share one set of categories,
+    so that equal codes mean equal strings, and so do relation and attribute.
     """
 
-    triples: pl.DataFrame  # head, relation, tail: Categorical
-    literals: pl.DataFrame  # entity, attribute, datatype, language: Categorical; value: String
-    types: pl.DataFrame  # entity, class: Categorical, for `entity rdf:type class`
-    declared: pl.Series  # Categorical: x for `x rdf:type rdfs:Resource`
+    triples: pl.DataFrame  # head, relation, tail
+    literals: pl.DataFrame  # entity, attribute, value, datatype, language
+    types: pl.DataFrame  # entity, class: for `entity rdf:type class`
+    declared: pl.Series  # x for `x rdf:type rdfs:Resource`
 
 
 class _OtherForm(Exception):  # noqa: N818

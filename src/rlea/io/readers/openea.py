@@ -14,7 +14,7 @@ from pathlib import Path
 from rlea.errors import InputError
 from rlea.graph import GraphPair, KnowledgeGraph
 from rlea.io.readers.link_files import LinkFile, read_link_rows
-from rlea.io.readers.links import no_links, place_links, separate_splits
+from rlea.io.readers.links import make_pair
 from rlea.io.readers.literals import split_literals
 from rlea.io.readers.text import check_folder, is_empty, shown, tab_rows
 
@@ -34,7 +34,7 @@ def read_openea(folder: str | Path, fold: str = "1") -> GraphPair:
     links_folder = _fold_folder(folder, str(fold))
     notes: list[str] = []
     links_path = folder / "ent_links"
-    links = no_links(links_path).links_file if is_empty(links_path) else read_link_rows(links_path)
+    links = LinkFile.of_matches(links_path, [], "line") if is_empty(links_path) else read_link_rows(links_path)
     triples = [tab_rows(folder / f"rel_triples_{side}", ("head", "relation", "tail")) for side in (1, 2)]
     _check_sides(links, *({*frame["head"], *frame["tail"]} for frame in triples))
     graphs = []
@@ -49,27 +49,15 @@ def read_openea(folder: str | Path, fold: str = "1") -> GraphPair:
             state = "empty" if attributes.exists() else "absent"
             notes.append(f"{attributes.name} is {state}, so the {graph_word} graph has no attributes")
         graphs.append(KnowledgeGraph.build(triples[side - 1], literals, entities=linked))
-    source, target = graphs
-
-    splits = []
+    splits: list[LinkFile | None] = []
     for name in ("train_links", "valid_links", "test_links"):
         path = links_folder / name
         if is_empty(path) or (name == "valid_links" and not path.exists()):
             notes.append(f"{links_folder.name}/{name} is {'empty' if path.exists() else 'absent'}")
-            splits.append(no_links(path))
+            splits.append(None)
         else:
-            splits.append(place_links(read_link_rows(path), source, target))
-    (train, valid, test), link_notes = separate_splits(splits)
-    return GraphPair(
-        name=pair_name(folder),
-        source=source,
-        target=target,
-        train=train,
-        valid=valid,
-        test=test,
-        fold=str(fold),
-        notes=(*notes, *link_notes),
-    )
+            splits.append(read_link_rows(path))
+    return make_pair(pair_name(folder), graphs, splits, notes=notes, fold=str(fold))
 
 
 def pair_name(folder: Path) -> str:

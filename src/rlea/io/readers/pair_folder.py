@@ -14,7 +14,7 @@ from rlea.graph import GraphPair, KnowledgeGraph
 from rlea.io.readers import read_graph
 from rlea.io.readers.columns import TABLE_SUFFIXES
 from rlea.io.readers.link_files import read_link_rows
-from rlea.io.readers.links import no_links, place_links, separate_splits
+from rlea.io.readers.links import make_pair
 from rlea.io.readers.rdf import RDF_FORMATS
 from rlea.io.readers.text import check_folder, suffix_of
 
@@ -34,28 +34,10 @@ def read_pair_folder(folder: str | Path) -> GraphPair:
                 remedy="remove all but one" if found else f"add {stem}.nt, {stem}.tsv or a folder {stem}/ with tables",
             )
         graphs.append(read_graph(found[0]))
-    source, target = graphs
-
-    splits = []
-    notes: list[str] = []
-    for stem in ("seeds", "valid", "test"):
-        path = folder / f"{stem}.tsv"
-        if not path.exists():
-            splits.append(no_links(path))
-            if stem == "seeds":
-                notes.append("seeds.tsv is absent, so there are no seeds")
-        else:
-            splits.append(place_links(read_link_rows(path), source, target))
-    (train, valid, test), link_notes = separate_splits(splits)
-    return GraphPair(
-        name=folder.resolve().name,
-        source=source,
-        target=target,
-        train=train,
-        valid=valid,
-        test=test,
-        notes=(*notes, *link_notes),
-    )
+    paths = [folder / name for name in ("seeds.tsv", "valid.tsv", "test.tsv")]
+    notes = [] if paths[0].exists() else ["seeds.tsv is absent, so there are no seeds"]
+    splits = [read_link_rows(path) if path.exists() else None for path in paths]
+    return make_pair(folder.resolve().name, graphs, splits, notes=notes)
 
 
 def find_graphs(folder: Path, stem: str) -> list[Path]:

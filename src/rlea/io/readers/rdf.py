@@ -5,16 +5,16 @@ from __future__ import annotations
 import gzip
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from rlea.errors import InputError
-from rlea.graph import KnowledgeGraph
+from rlea.graph import LITERAL_COLUMNS, KnowledgeGraph
 from rlea.graph.iri import PREFIX, from_iri
 from rlea.io.readers.literals import normalised
-from rlea.io.readers.ntriples import RDF_TYPE, RDFS_RESOURCE, read_statements
+from rlea.io.readers.ntriples import RDF_TYPE, RDFS_RESOURCE, Statements, read_statements
 from rlea.io.readers.text import (
     GZIP_MAGIC,
     SAVE_AS_UTF8,
@@ -45,6 +45,7 @@ RDF_FORMATS = {
     ".nquads": "N_QUADS",
     ".trig": "TRIG",
 }
+LINE_FORMATS = ("N_TRIPLES", "N_QUADS")  # one statement per line
 
 _INVALID_TOKEN = 4  # expat's code for a character that may not stand where it does
 _PARSER_PLACE = re.compile(r"^Parser error at line \d+ .*?columns? \d+(?: and (?:line \d+ column )?\d+)?: ")
@@ -68,69 +69,70 @@ def read_rdf(path: str | Path) -> KnowledgeGraph:
     InputErrors with the line.
     """
     path = Path(path)
-    graph = _read_by_columns(path)
-    return _read_by_statements(path) if graph is None else graph
+    found = _read_by_columns(path)
+    return graph_of(_read_by_quads(parse_rdf(path), _BlankLabels(path)) if found is None else found, path)
 
 
-def _read_by_columns(path: Path) -> KnowledgeGraph | None:
-    """What `_read_by_statements` gives, in a fraction of its time, for N-Triples and N-Quads of the usual forms."""
+def graph_of_quads(quads: Iterable[Any], place: Path) -> KnowledgeGraph:
+    """A graph from pyoxigraph's quads, by the rules of `read_rdf`; blank nodes keep their labels."""
+    return graph_of(_read_by_quads(quads, _BlankLabels()), place)
+
+
+def graph_of(found: Statements, place: Path) -> KnowledgeGraph:
+    """Build the graph: classes become literals, and `urn:rlea:` IRIs the identifiers they stand for."""
     import polars as pl
 
-    format_name = rdf_format(path)
-    if format_name not in ("N_TRIPLES", "N_QUADS"):
-        return None
-    check_file(path)
-    try:
-        with _open(path) as stream:
-            found = read_statements(stream, may_have_graphs=format_name == "N_QUADS")
-    except (OSError, EOFError, zlib.error):
-        return None  # the other way meets the same failure and says what it is
-    if found is None:
-        return None
-    if found.triples.is_empty() and found.literals.is_empty() and found.types.is_empty() and found.declared.is_empty():
-        raise _no_triples(path)
-    triples, types = found.triples, found.types
-    nodes = _coded_identifiers([triples["head"], triples["tail"], found.literals["entity"], types["entity"]])
-    terms = _coded_identifiers([triples["relation"], found.literals["attribute"]])
-    classes, declared = _coded_identifiers([types["class"], found.declared])
-    described = pl.DataFrame(
-        {
-            "entity": nodes[2],
-            "attribute": terms[1],
-            "value": found.literals["value"],
-            "datatype": _identifiers(found.literals["datatype"].cast(pl.String)),
-            "language": found.literals["language"].cast(pl.String),
-        }
+    triples, literals, types = found.triples, found.literals, found.types
+    if triples.is_empty() and literals.is_empty() and types.is_empty() and found.declared.is_empty():
+        raise InputError("holds no triples", path=place, remedy="check that this is the right graph")
+    head, tail, entity, typed = _identifiers(triples["head"], triples["tail"], literals["entity"], types["entity"])
+    relation, attribute = _identifiers(triples["relation"], literals["attribute"])
+    classes, declared = _identifiers(types["class"], found.declared)
+    (datatype,) = _identifiers(literals["datatype"])
+    described = pl.select(
+        entity=entity,
+        attribute=attribute,
+        value=literals["value"],
+        datatype=datatype.cast(pl.String),
+        language=literals["language"].cast(pl.String),
     )
-    typed = pl.select(
-        entity=nodes[3],
-        attribute=pl.lit(RDF_TYPE, dtype=terms[1].dtype),
+    classified = pl.select(
+        entity=typed,
+        attribute=pl.lit(RDF_TYPE, dtype=attribute.dtype),
         value=classes.cast(pl.String),
         datatype=pl.lit(RDFS_RESOURCE),
         language=pl.lit(""),
     )
-    triples = pl.DataFrame({"head": nodes[0], "relation": terms[0], "tail": nodes[1]})
-    literals = normalised(pl.concat([described, typed]))
-    del found, types, nodes, terms, classes, described, typed
-    return KnowledgeGraph.build(triples, literals, entities=declared.cast(pl.String))
+    return KnowledgeGraph.build(
+        pl.select(head=head, relation=relation, tail=tail),
+        normalised(pl.concat([described, classified])),
+        entities=declared.cast(pl.String),
+    )
 
 
-def _read_by_statements(path: Path) -> KnowledgeGraph:
+def _read_by_columns(path: Path) -> Statements | None:
+    """What `_read_by_quads` gives, in a fraction of its time, for N-Triples and N-Quads of the usual forms."""
+    format_name = rdf_format(path)
+    if format_name not in LINE_FORMATS:
+        return None
+    check_file(path)
+    try:
+        with _open(path) as stream:
+            return read_statements(stream, may_have_graphs=format_name == "N_QUADS")
+    except (OSError, EOFError, zlib.error):
+        return None  # the other way meets the same failure and says what it is
+
+
+def _read_by_quads(quads: Iterable[Any], blank: _BlankLabels) -> Statements:
     import polars as pl
     from pyoxigraph import Literal, NamedNode, Triple
 
-    blank = _BlankLabels(path)
-    heads: list[str] = []
-    relations: list[str] = []
-    tails: list[str] = []
-    entities: list[str] = []
-    attributes: list[str] = []
-    values: list[str] = []
-    datatypes: list[str] = []
-    languages: list[str] = []
+    triples: list[tuple[str, str, str]] = []
+    literals: list[tuple[str, str, str, str, str]] = []
+    types: list[tuple[str, str]] = []
     declared: list[str] = []
     # Attribute access is what costs time here, so every attribute is read once and only where it is needed.
-    for quad in parse_rdf(path):
+    for quad in quads:
         subject, predicate, thing = quad.subject, quad.predicate.value, quad.object
         head = subject.value if type(subject) is NamedNode else blank[subject.value]
         if not head or not predicate:
@@ -138,65 +140,46 @@ def _read_by_statements(path: Path) -> KnowledgeGraph:
         kind = type(thing)
         if kind is Literal:
             language = thing.language
-            entities.append(head)
-            attributes.append(predicate)
-            values.append(thing.value)
-            languages.append(language or "")
-            datatypes.append("" if language else thing.datatype.value)
+            literals.append((head, predicate, thing.value, "" if language else thing.datatype.value, language or ""))
             continue
         if kind is Triple:
             raise InputError(
                 "holds a triple as the object of another, which cannot be read",
-                path=path,
+                path=blank.path,
                 remedy="remove the statements about statements, <<( ... )>>",
             )
         tail = thing.value if kind is NamedNode else blank[thing.value]
         if not tail:
             continue
         if predicate != RDF_TYPE:
-            heads.append(head)
-            relations.append(predicate)
-            tails.append(tail)
+            triples.append((head, predicate, tail))
         elif tail == RDFS_RESOURCE:
-            declared.append(from_iri(head))
+            declared.append(head)
         else:
-            entities.append(head)
-            attributes.append(predicate)
-            values.append(from_iri(tail))
-            languages.append("")
-            datatypes.append(RDFS_RESOURCE)
-    if not (heads or entities or declared):
-        raise _no_triples(path)
+            types.append((head, tail))
 
-    triples = {
-        "head": _identifiers(pl.Series(heads, dtype=pl.String)),
-        "relation": _identifiers(pl.Series(relations, dtype=pl.String)),
-        "tail": _identifiers(pl.Series(tails, dtype=pl.String)),
-    }
-    literals = {
-        "entity": _identifiers(pl.Series(entities, dtype=pl.String)),
-        "attribute": _identifiers(pl.Series(attributes, dtype=pl.String)),
-        "value": pl.Series(values, dtype=pl.String),
-        "datatype": _identifiers(pl.Series(datatypes, dtype=pl.String)),
-        "language": pl.Series(languages, dtype=pl.String),
-    }
-    return KnowledgeGraph.build(pl.DataFrame(triples), normalised(pl.DataFrame(literals)), entities=declared)
+    def frame(rows: Sequence[tuple[str, ...]], *columns: str) -> pl.DataFrame:
+        return pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), orient="row")
 
-
-def _no_triples(path: Path) -> InputError:
-    return InputError("holds no triples", path=path, remedy="check that this is the right file")
+    return Statements(
+        frame(triples, "head", "relation", "tail"),
+        frame(literals, *LITERAL_COLUMNS),
+        frame(types, "entity", "class"),
+        pl.Series(declared, dtype=pl.String),
+    )
 
 
 class _BlankLabels(dict[str, str]):
     """The parser's name of a blank node -> ours. Nodes without a label are numbered as the file brings them up.
 
     The parser gives them random names; a graph must be the same every time it is read. The brackets cannot stand in a
-    label that a file gives.
+    label that a file gives. Without a path all nodes keep their labels.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path | None = None) -> None:
         super().__init__()
-        self._all_labelled = rdf_format(path) in ("N_TRIPLES", "N_QUADS")
+        self.path = path
+        self._all_labelled = path is None or rdf_format(path) in LINE_FORMATS
         self._num_unlabelled = 0
 
     def __missing__(self, label: str) -> str:
@@ -209,14 +192,8 @@ class _BlankLabels(dict[str, str]):
         return name
 
 
-def _identifiers(iris: pl.Series) -> pl.Series:
-    """A column of identifiers from a column of IRIs."""
-    ours = iris.filter(iris.str.starts_with(PREFIX)).unique().to_list()
-    return iris.replace({iri: from_iri(iri) for iri in ours}) if ours else iris
-
-
-def _coded_identifiers(iris: list[pl.Series]) -> list[pl.Series]:
-    """Columns of identifiers from columns of IRIs, all of one categorical type, the type kept."""
+def _identifiers(*iris: pl.Series) -> Sequence[pl.Series]:
+    """Columns of identifiers from columns of IRIs, all of one type (text or categories), which is kept."""
     import polars as pl
 
     distinct = pl.concat([column.rename("iri") for column in iris]).unique().cast(pl.String)

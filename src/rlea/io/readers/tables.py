@@ -13,63 +13,61 @@ is understood for `head, relation, tail`. TSV and CSV may be compressed (`.tsv.g
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlea.errors import InputError
 from rlea.graph import LITERAL_COLUMNS, KnowledgeGraph
-from rlea.io.readers.columns import TABLE_SUFFIXES, Columns, read_table
-from rlea.io.readers.link_files import LinkFile, read_link_rows
-from rlea.io.readers.links import read_links, read_matching_and_gold
+from rlea.io.readers.columns import TABLE_SUFFIXES, Columns, Table, read_table
+from rlea.io.readers.literals import normalised
 from rlea.io.readers.text import error_at, shown, suffix_of
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = [
-    "LinkFile",
-    "find_table",
-    "read_link_rows",
-    "read_links",
-    "read_matching_and_gold",
-    "read_triples_table",
-]
-
-_TRIPLES = Columns(
-    required=("head", "relation", "tail"),
-    synonyms={"subject": "head", "predicate": "relation", "object": "tail"},
-)
-_LITERALS = Columns(
-    required=("entity", "attribute", "value"),
-    optional=("datatype", "language"),
-    may_be_empty=("value", "datatype", "language"),
-    synonyms={"subject": "entity", "predicate": "attribute", "object": "value"},
-)
-_NAMES = Columns(required=("entity", "name"), may_be_empty=("name",))
+TABLES = {
+    "triples": Columns(
+        required=("head", "relation", "tail"),
+        synonyms={"subject": "head", "predicate": "relation", "object": "tail"},
+    ),
+    "literals": Columns(
+        required=("entity", "attribute", "value"),
+        optional=("datatype", "language"),
+        may_be_empty=("value", "datatype", "language"),
+        synonyms={"subject": "entity", "predicate": "attribute", "object": "value"},
+    ),
+    "names": Columns(required=("entity", "name"), may_be_empty=("name",)),
+}
 
 
 def read_triples_table(path: str | Path) -> KnowledgeGraph:
     """A graph from one file of triples or from a folder as described at the head of this module."""
     path = Path(path)
     if not path.is_dir():
-        return _filled(path, KnowledgeGraph.build(_read_triples(path)))
-    triples = find_table(path, "triples")
-    if triples is None:
+        return graph_of_tables({"triples": read_table(path, TABLES["triples"])})
+    if find_table(path, "triples") is None:
         raise InputError(
             "has no triples.tsv, triples.csv or triples.parquet",
             path=path,
             remedy="put the graph's triples there under one of these names",
         )
-    literals = find_table(path, "literals")
-    names = find_table(path, "names")
-    given = {} if names is None else _read_names(names)
+    found = {stem: find_table(path, stem) for stem in TABLES}
+    return graph_of_tables({stem: read_table(file, TABLES[stem]) for stem, file in found.items() if file})
+
+
+def graph_of_tables(tables: Mapping[str, Table]) -> KnowledgeGraph:
+    """A graph from the tables triples and, if there are any, literals and names."""
+    names = _names(tables["names"]) if "names" in tables else {}
     graph = KnowledgeGraph.build(
-        _read_triples(triples),
-        None if literals is None else _read_literals(literals),
-        names={entity: name for entity, name in given.items() if name},
-        entities=given,
+        tables["triples"].frame.select(TABLES["triples"].required),
+        _literals(tables["literals"]) if "literals" in tables else None,
+        names={entity: name for entity, name in names.items() if name},
+        entities=names,
     )
-    return _filled(triples, graph)
+    if not graph.num_entities:
+        raise InputError("holds no triples", path=tables["triples"].path, remedy="give at least one triple")
+    return graph
 
 
 def find_table(folder: Path, stem: str) -> Path | None:
@@ -86,36 +84,18 @@ def find_table(folder: Path, stem: str) -> Path | None:
     return found[0] if found else None
 
 
-def _read_triples(path: Path) -> pl.DataFrame:
-    return read_table(path, _TRIPLES).frame.select(_TRIPLES.required)
-
-
-def _filled(path: Path, graph: KnowledgeGraph) -> KnowledgeGraph:
-    if not graph.num_entities:
-        raise InputError("has a header but no triples", path=path, remedy="give at least one triple")
-    return graph
-
-
-def _read_literals(path: Path) -> pl.DataFrame:
+def _literals(table: Table) -> pl.DataFrame:
     import polars as pl
 
-    from rlea.io.readers.literals import normalised
-
-    frame = read_table(path, _LITERALS).frame
-    missing = [name for name in _LITERALS.optional if name not in frame.columns]
+    frame = table.frame
+    missing = [name for name in LITERAL_COLUMNS if name not in frame.columns]
     return normalised(frame.with_columns(pl.lit("").alias(name) for name in missing).select(LITERAL_COLUMNS))
 
 
-def _read_names(path: Path) -> dict[str, str]:
-    table = read_table(path, _NAMES)
+def _names(table: Table) -> dict[str, str]:
     given: dict[str, str] = {}
     for entity, name, line in table.frame.select("entity", "name", "line").iter_rows():
         if given.setdefault(entity, name) != name:
-            raise error_at(
-                path,
-                table.unit,
-                line,
-                f"gives {shown(entity)} the name {shown(name)} after {shown(given[entity])}",
-                "keep one name per entity",
-            )
+            problem = f"gives {shown(entity)} the name {shown(name)} after {shown(given[entity])}"
+            raise error_at(table.path, table.unit, line, problem, "keep one name per entity")
     return given

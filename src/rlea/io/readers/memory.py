@@ -1,0 +1,124 @@
+"""Graphs and links that are in memory already: frames, stores of RDF libraries, rows.
+
+Neither pandas nor rdflib is needed to read files, so their objects are recognised by the module of their type.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlea.errors import InputError
+from rlea.graph import KnowledgeGraph
+from rlea.io.readers.columns import Columns, Table, frame_table
+from rlea.io.readers.link_files import LINKS, LinkFile, links_of_table
+from rlea.io.readers.tables import TABLES, graph_of_tables
+from rlea.io.readers.text import error_at, shown
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_GRAPH_KINDS = "a path, a frame or rows of head, relation and tail, a dict of such tables, or an RDF graph"
+
+
+def graph_in_memory(value: Any, place: str) -> KnowledgeGraph:
+    """A graph from any of the kinds that `rlea.read` names; `place` (source, target) stands for the path in errors."""
+    library = _library(value)
+    if isinstance(value, KnowledgeGraph):
+        return value
+    if library in ("rdflib", "pyoxigraph"):
+        from rlea.io.readers.rdf import graph_of_quads
+
+        return graph_of_quads(_rdflib_quads(value) if library == "rdflib" else value, Path(place))
+    if not isinstance(value, Mapping):
+        return graph_of_tables({"triples": _table(value, TABLES["triples"], place, _GRAPH_KINDS)})
+    if "triples" not in value or not TABLES.keys() >= value.keys():
+        listed = ", ".join(shown(str(key), 30) for key in value) or "none"
+        raise InputError(
+            f"a dict of tables has the keys triples, literals and names, not {listed}",
+            path=place,
+            remedy="give at least triples, as a frame or rows of head, relation and tail",
+        )
+    return graph_of_tables({key: _table(rows, TABLES[key], f"{place} {key}") for key, rows in value.items()})
+
+
+def links_in_memory(value: Any, place: str) -> LinkFile:
+    """Links from a frame of two columns (three with confidence), from pairs, or from a dict source -> target."""
+    rows = value.items() if isinstance(value, Mapping) else value
+    return links_of_table(_table(rows, LINKS, place, "a path, or a frame or pairs of source and target"))
+
+
+def _library(value: Any) -> str:
+    """The package that a value's class, or a class that it is derived from, belongs to."""
+    packages = [kind.__module__.partition(".")[0] for kind in type(value).__mro__]
+    return next((name for name in packages if name in ("polars", "pandas", "rdflib", "pyoxigraph")), "")
+
+
+def _rdflib_quads(graph: Any) -> Iterable[Any]:
+    import rdflib
+    from pyoxigraph import RdfFormat, parse
+
+    if hasattr(graph, "quads"):  # a dataset: its graphs are merged, as those of a file are
+        merged = rdflib.Graph()
+        for subject, predicate, thing, _ in graph.quads():
+            merged.add((subject, predicate, thing))
+        graph = merged
+    return parse(graph.serialize(format="nt", encoding="utf-8"), RdfFormat.N_TRIPLES, lenient=True)
+
+
+def _table(value: Any, columns: Columns, place: str, wanted: str = "a frame or rows") -> Table:
+    """A frame or rows as a table: columns by their names, or by position where none of the names is known."""
+    import polars as pl
+
+    library = _library(value)
+    if isinstance(value, pl.DataFrame | pl.LazyFrame):
+        frame = value.lazy().collect()
+    elif library == "pandas" and hasattr(value, "columns"):
+        frame = pl.DataFrame([_pandas_column(place, str(name), value[name]) for name in value.columns])
+    elif isinstance(value, Iterable) and not isinstance(value, str | bytes) and not library:
+        schema = dict.fromkeys(columns.in_order, pl.String)
+        frame = pl.DataFrame(_rows(value, columns, place), schema=schema, orient="row")
+    else:
+        raise InputError(f"is of the type {type(value).__name__}", path=place, remedy=f"give {wanted}")
+    is_named = any(name in columns.in_order for name in columns.named(frame.columns))
+    if not is_named and len(columns.required) <= frame.width <= len(columns.in_order):
+        frame = frame.rename(dict(zip(frame.columns, columns.in_order, strict=False)))
+    return frame_table(Path(place), frame, columns)
+
+
+def _pandas_column(place: str, name: str, column: Any) -> pl.Series:
+    import polars as pl
+
+    try:
+        return pl.Series(name, column.astype(object).where(column.notna(), None).tolist())
+    except TypeError as error:
+        raise InputError(
+            f"the column {shown(name, 30)} has values of several types", path=place, remedy="store the column as text"
+        ) from error
+
+
+def _rows(value: Iterable[Any], columns: Columns, place: str) -> list[tuple[str, ...]]:
+    """Rows of text, those without the optional fields filled up; a confidence may be a number."""
+    rows = []
+    for number, row in enumerate(value, start=1):
+        fields = row if isinstance(row, tuple | list) else ()
+        texts = [
+            _number_text(field) if name == "confidence" else field
+            for name, field in zip(columns.in_order, fields, strict=False)
+        ]
+        if not len(columns.required) <= len(fields) <= len(columns.in_order) or not all(
+            isinstance(text, str) for text in texts
+        ):
+            problem = f"{shown(repr(row))} is no row of {len(columns.required)} texts"
+            raise error_at(Path(place), "row", number, problem, f"give rows of {', '.join(columns.required)}")
+        rows.append((*texts, *[""] * (len(columns.in_order) - len(texts))))
+    return rows
+
+
+def _number_text(value: Any) -> Any:
+    """A number as text, "" for none; anything else as it is."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    return str(value) if isinstance(value, int | float) else value
