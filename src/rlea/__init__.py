@@ -1,57 +1,66 @@
-"""rlea: entity alignment as a sequence of decisions. Two knowledge graphs in, one-to-one links with a confidence out.
+"""rlea: link two knowledge graphs. Two graphs in, one-to-one links with a confidence out.
 
 >>> import rlea
->>> pair = rlea.read("D_W_15K_V1")                                # doctest: +SKIP
->>> result = rlea.align(pair, rlea.AlignSettings("names"))        # doctest: +SKIP
->>> result.links.f1, len(result.matching)                         # doctest: +SKIP
+>>> result = rlea.align(rlea.read_demo(), channels=("names", "attributes"))
+>>> result.links.f1 > 0.5
+True
 """
 
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as _version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rlea.agent.context import ContextAgent
+    from rlea.agent.agent import AgentSettings, Aligner
     from rlea.errors import InputError
+    from rlea.evidence.channel import Channel
     from rlea.graph import GraphPair, KnowledgeGraph, Links
-    from rlea.io.read import read
-    from rlea.matchers import MATCHERS
+    from rlea.io.read import read, read_demo
     from rlea.matching import Matching, Task
-    from rlea.paper.agent import Agent
-    from rlea.pipeline import Result, align, bench, embed_entities, write
+    from rlea.models.embed import embed_entities
+    from rlea.pipeline import align, compare
+    from rlea.result import Result, write
     from rlea.search.candidates import Candidates, find_candidates
     from rlea.search.embeddings import Embeddings
     from rlea.settings import AlignSettings
 
+try:
+    __version__ = _version("rlea")
+except PackageNotFoundError:  # run from a folder that was never installed
+    __version__ = "unknown"
+
 _HOME = {
-    "Agent": "paper.agent",
+    "AgentSettings": "agent.agent",
     "AlignSettings": "settings",
+    "Aligner": "agent.agent",
     "Candidates": "search.candidates",
-    "ContextAgent": "agent.context",
+    "Channel": "evidence.channel",
     "Embeddings": "search.embeddings",
     "GraphPair": "graph",
     "InputError": "errors",
     "KnowledgeGraph": "graph",
     "Links": "graph",
-    "MATCHERS": "matchers",
     "Matching": "matching",
-    "Result": "pipeline",
+    "Result": "result",
     "Task": "matching",
     "align": "pipeline",
-    "bench": "pipeline",
-    "embed_entities": "pipeline",
+    "compare": "pipeline",
+    "embed_entities": "models.embed",
     "find_candidates": "search.candidates",
     "read": "io.read",
-    "write": "pipeline",
+    "read_demo": "io.read",
+    "write": "result",
 }
 
 __all__ = [
-    "MATCHERS",
-    "Agent",
+    "AgentSettings",
     "AlignSettings",
+    "Aligner",
     "Candidates",
-    "ContextAgent",
+    "Channel",
     "Embeddings",
     "GraphPair",
     "InputError",
@@ -61,10 +70,11 @@ __all__ = [
     "Result",
     "Task",
     "align",
-    "bench",
+    "compare",
     "embed_entities",
     "find_candidates",
     "read",
+    "read_demo",
     "write",
 ]
 
@@ -77,4 +87,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, "__version__"])

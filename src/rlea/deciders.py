@@ -71,7 +71,7 @@ class Inputs:
     device: str = "auto"
     checkpoint: Path | None = None  # of the training of vectors
     progress: Progress = silent
-    shared: dict[str, Any] = field(default_factory=dict)  # between the deciders of one comparison
+    shared: dict[Any, Any] = field(default_factory=dict)  # between the deciders of one comparison
 
     def with_settings(self, settings: AlignSettings) -> Inputs:
         """The same inputs for another decider."""
@@ -174,7 +174,7 @@ class Inputs:
     @cached_property
     def task(self) -> Task:
         """For classic matchers. Of very large graphs it leaves out the edges of hubs, which take most of the time."""
-        from rlea.graph.hubs import LARGE, prune_hubs
+        from rlea.graph.hubs import LARGE, leave_out_crowds as prune_hubs
         from rlea.matching import Task
 
         source, target = self.pair.source, self.pair.target
@@ -300,7 +300,7 @@ def by_paper(inputs: Inputs) -> Decision:
             agent, _ = train_paper(inputs)
     with inputs.clock("match"):
         matching = agent.match(task)
-    about = {"preset": "" if settings.agent else settings.preset, "file": settings.agent}
+    about: dict[str, Any] = {"preset": "" if settings.agent else settings.preset, "file": settings.agent}
     about |= {"settings": asdict(agent.settings), "history": agent.history, "best_episode": agent.best_episode}
     info = {**task.candidates.embeddings.info, "agent": {**about, "device": agent.device.type}}
     return Decision(matching, task.candidates.best(agent.settings.candidates), info=info)

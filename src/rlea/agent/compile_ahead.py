@@ -61,27 +61,26 @@ def is_compiled() -> bool:
 
 def compile_game() -> None:
     """Align two toy graphs by structure alone."""
-    from rlea.agent.fused import FusedAgent, FusionSettings
+    from rlea.agent.agent import Aligner
     from rlea.evidence import STRUCTURE
 
     pair = _toy()
-    FusedAgent(FusionSettings(channels=(STRUCTURE,))).fit(pair).match(pair, pool="all")
+    Aligner(channels=(STRUCTURE,)).fit(pair).match(pair, pool="all")
 
 
 def compile_channels() -> None:
     """Ask all channels about two toy graphs."""
-    from rlea.agent.bootstrap import begin
+    from rlea.agent.bootstrap import bootstrap
     from rlea.evidence import CHANNELS
-    from rlea.evidence.channels import Evidence
+    from rlea.evidence.collect import Evidence
     from rlea.graph import Links
 
     pair = _toy()
-    evidence = Evidence(pair)
-    begin(Links.empty(), [*evidence.collect(pair.train, CHANNELS), *evidence.reason(pair.train)])
+    bootstrap(Links.empty(), Evidence(pair).collect(pair.train, pair.train, CHANNELS))
 
 
 def _toy() -> GraphPair:
-    from rlea.agent.fused import FEW_SEEDS
+    from rlea.agent.agent import FEW_SEEDS
     from rlea.io.synthetic import SyntheticSettings, generate
 
     # So many seeds that the game learns a key, too.

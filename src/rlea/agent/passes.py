@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rlea.agent.engine import Extra, Game, Rules, Side, no_extra, no_vectors, play, sort_rows
 from rlea.agent.features import Features, compute_features
@@ -111,7 +112,7 @@ class Decisions:
         return Matching.of(self.source_ids, self.target_ids, self.confidences)
 
     @property
-    def places(self) -> Ids:
+    def places(self) -> NDArray[np.int64]:
         """The places of the links among all pairs."""
         return find_pairs(self.pairs, self.source_ids, self.target_ids)
 

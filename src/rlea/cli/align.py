@@ -57,7 +57,7 @@ def demo(
     """
     from rlea import commands, pipeline
     from rlea.agent.compile_ahead import compiling_ahead, finish_compiling
-    from rlea.demo import read_demo
+    from rlea.io.read import read_demo
     from rlea.settings import AlignSettings, check_settings
 
     with progress_bars(quiet or json_) as report, compiling_ahead() as begun:

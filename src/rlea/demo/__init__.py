@@ -7,26 +7,8 @@ where they come from in `SOURCE.json` and `LICENSES.md`.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from rlea.graph import GraphPair
 
 
 def demo_folder() -> Path:
     """The folder with the demo's files, read-only: it is part of the installed package."""
     return Path(__file__).parent
-
-
-def read_demo() -> GraphPair:
-    """The two graphs with their links.
-
-    >>> import rlea
-    >>> rlea.read_demo().source.num_entities
-    1672
-    """
-    from dataclasses import replace
-
-    from rlea.io.readers import read_pair
-
-    return replace(read_pair(demo_folder(), None), inputs={"demo": "yes"})

@@ -101,3 +101,13 @@ def _read_links(value: Any, name: str) -> LinkFile:
     if not len(rows):
         raise InputError("holds no links", path=rows.path, remedy="give at least one pair of entities")
     return rows
+
+
+def read_demo() -> GraphPair:
+    """The two graphs that come with the package, places of the world in English and in French, with their links.
+
+    >>> pair = read_demo()
+    >>> pair.source.num_entities, len(pair.train)
+    (1672, 0)
+    """
+    return read(demo_folder())

@@ -41,7 +41,7 @@ def embed_names(
     progress("names", 1, 1)
     info = {"model": "names", "settings": asdict(settings), "uses": "names"}
     count = pair.source.num_entities
-    return Embeddings(both[:count], both[count:], name="names", measure="cosine", info=info)
+    return Embeddings(both[:count], both[count:], name="names", measure="cosine", info=info, is_fitted=False)
 
 
 def pieces(word: str, settings: NamesSettings) -> list[str]:
