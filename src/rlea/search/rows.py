@@ -61,7 +61,7 @@ class Scale:
         """
         own = np.ascontiguousarray(vectors[ids], dtype=np.float32)
         result = np.empty(own.shape, np.float32 if self.is_coarse else np.int32)
-        _scale_rows(own, self.factors[ids], result)
+        scale_rows(own, self.factors[ids], result)
         return result
 
 
@@ -181,7 +181,8 @@ def _square_lengths(vectors):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, parallel=True)
-def _scale_rows(vectors, factors, result):  # type: ignore[no-untyped-def]
+def scale_rows(vectors, factors, result):  # type: ignore[no-untyped-def]
+    """Multiply rows by their factors and round to whole numbers; zeros where the factor is nan."""
     for i in numba.prange(len(vectors)):
         factor = factors[i]
         if factor != factor:

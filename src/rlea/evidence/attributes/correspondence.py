@@ -167,22 +167,24 @@ def _ratios(source, target, source_ids, target_ids):  # type: ignore[no-untyped-
 
 
 @numba.njit(cache=True)
+def _end_of_run(values, start, stop):  # type: ignore[no-untyped-def]
+    end = start
+    while end < stop and values[end] == values[start]:
+        end += 1
+    return end
+
+
+@numba.njit(cache=True)
 def _count_agreement(source, target, texts, source_ids, target_ids, factor, num_entities, agreed, seen):  # type: ignore[no-untyped-def]
     """Add up the best agreement of any two values for every pair of attributes that a pair of entities has."""
     for k in range(len(source_ids)):
         i, j = source_ids[k], target_ids[k]
         p = source.starts[i]
         while p < source.starts[i + 1]:
-            a = source.attribute[p]
-            p_end = p
-            while p_end < source.starts[i + 1] and source.attribute[p_end] == a:
-                p_end += 1
+            a, p_end = source.attribute[p], _end_of_run(source.attribute, p, source.starts[i + 1])
             q = target.starts[j]
             while q < target.starts[j + 1]:
-                b = target.attribute[q]
-                q_end = q
-                while q_end < target.starts[j + 1] and target.attribute[q_end] == b:
-                    q_end += 1
+                b, q_end = target.attribute[q], _end_of_run(target.attribute, q, target.starts[j + 1])
                 best = -1.0
                 for x in range(p, p_end):
                     for y in range(q, q_end):

@@ -28,8 +28,7 @@ class Values:
     """
 
     attributes: tuple[str, ...]
-    functionality: Doubles  # (num_attributes,) over all facts, also those whose value the other graph lacks
-    inverse_functionality: Doubles  # (num_attributes,)
+    inverse_functionality: Doubles  # (num_attributes,) over all facts, also those whose value the other graph lacks
     starts: Starts  # (num_entities + 1,)
     attribute_ids: Ids  # (num_facts,)
     value_ids: Ids  # (num_facts,)
@@ -125,7 +124,7 @@ def _most_frequent_attributes(rows: pl.DataFrame, count: int) -> pl.DataFrame:
 def _facts(graph: KnowledgeGraph, rows: pl.DataFrame, numbers: pl.DataFrame, max_predicates: int) -> Facts:
     counts = (
         rows.group_by("attribute")
-        .agg(pl.len().alias("facts"), pl.col("entity").n_unique(), pl.col("key").n_unique())
+        .agg(pl.len().alias("facts"), pl.col("key").n_unique())
         .sort("attribute")
         .with_row_index("a")
     )
@@ -137,9 +136,7 @@ def _facts(graph: KnowledgeGraph, rows: pl.DataFrame, numbers: pl.DataFrame, max
     by_value = np.lexsort((entity, attribute, value))
     values = Values(
         tuple(counts["attribute"].to_list()),
-        # The harmonic mean over the entities that have the attribute, and over its values.
-        counts["entity"].to_numpy() / facts,
-        counts["key"].to_numpy() / facts,
+        counts["key"].to_numpy() / facts,  # the harmonic mean over the values
         group_starts(entity, graph.num_entities),
         attribute,
         value,
