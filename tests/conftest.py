@@ -31,7 +31,6 @@ for name in ("FORCE_COLOR", "PY_COLORS", "CLICOLOR_FORCE", "GITHUB_ACTIONS", "TE
 DECISIONS = (
     "fusion/",
     "matchers/",
-    "properties/",
     "agent/test_calibration.py",
     "agent/test_context.py",
     "agent/test_games.py",

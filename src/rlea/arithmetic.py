@@ -1,12 +1,11 @@
 """Functions that give the same bits on every machine: exp, log, log1p, log_add_exp, sin, cos, round_to_digits.
 
-IEEE 754 fixes the result of +, -, *, / and the square root, and of nothing else. The exponential function of one
-mathematical library differs from another's in the last bit, and one library has several, for different processors.
-Where decisions hang on an order, a last bit is enough to change them. These functions use the fixed operations alone,
-in a fixed order, without fast mathematics; their relative error is below 1e-15, near a zero of the function the
-absolute one.
+IEEE 754 fixes the results of +, -, *, / and the square root only. The exponential functions of two libraries differ in
+the last bit, and one library has several for different processors. Where decisions depend on an order, the last bit can
+change them. These functions use only the fixed operations, in a fixed order, without fastmath. Their relative error is
+below 1e-15; near a zero of the function the absolute error is.
 
-Each takes numbers inside compiled code, and arrays of any shape (or numbers) outside of it: `exp(array)`.
+Names that end in `_of` take single numbers, for compiled code; the others take arrays of any shape, or numbers.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ from numpy.typing import NDArray
 Doubles = NDArray[np.float64]
 
 _LOG2_E = 1.4426950408889634
-_LN2_HIGH = 6.93147180369123816490e-01  # its last 32 bits are zero: times a small whole number it is exact
+_LN2_HIGH = 6.93147180369123816490e-01  # its last 32 bits are zero, so that products with small whole numbers are exact
 _LN2_LOW = 1.90821492927058770002e-10
 _PI_2_HIGH = 1.57079632673412561417e00  # likewise
 _PI_2_LOW = 6.07710050650619224932e-11
 _F2, _F3, _F4, _F5, _F6, _F7, _F8, _F9, _F10, _F11, _F12, _F13 = (1 / math.factorial(n) for n in range(2, 14))
 _POWERS = np.array([2.0**k for k in range(-1074, 1024)])  # exact
-_TENS = np.array([float(f"1e{k}") for k in range(-307, 309)])  # as near as may be
+_TENS = np.array([float(f"1e{k}") for k in range(-307, 309)])  # correctly rounded
 
 
 @numba.njit(cache=True)
@@ -72,7 +71,7 @@ def log_of(x: float) -> float:
 
 @numba.njit(cache=True)
 def log1p_of(x: float) -> float:
-    """log(1 + x) of a number, for compiled code; exact also where x is small."""
+    """log(1 + x) of a number, for compiled code; precise also where x is small."""
     u = 1.0 + x
     if u == 1.0:
         return x
@@ -104,7 +103,7 @@ def cos_of(x: float) -> float:
 
 @numba.njit(cache=True)
 def _turned(x, quarter):  # type: ignore[no-untyped-def]
-    """The sine of x + so many quarter turns."""
+    """The sine of x plus a number of quarter turns."""
     k = np.floor(x / 1.5707963267948966 + 0.5)
     r = (x - k * _PI_2_HIGH) - k * _PI_2_LOW
     z = r * r
@@ -120,7 +119,7 @@ def _turned(x, quarter):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def round_to_digits_of(x: float, digits: int) -> float:
-    """A number rounded to so many significant digits, halves away from 0, for compiled code."""
+    """A number rounded to significant digits, halves away from 0, for compiled code."""
     size = abs(x)
     if not _TENS[0] <= size < np.inf:
         return x
@@ -204,7 +203,7 @@ def cos(x: Any) -> Doubles:
 
 
 def round_to_digits(x: Any, digits: int) -> Doubles:
-    """Every number rounded to so many significant digits, halves away from 0; tiny numbers stay as they are."""
+    """Every number rounded to significant digits, halves away from 0; tiny numbers stay as they are."""
     return _each(lambda values, result: _round_to_digits(values, digits, result), x)
 
 

@@ -1,4 +1,4 @@
-"""Tasks from planted scores."""
+"""Tasks with planted scores."""
 
 from __future__ import annotations
 
@@ -23,14 +23,17 @@ def graph_of(count: int, prefix: str) -> KnowledgeGraph:
     )
 
 
-def task_of(scores: Any, *, k: int | None = None, seed: int = 0) -> Task:
-    """A task whose score of source i and target j is `scores[i, j]`: rows against unit vectors, by inner product."""
-    matrix = np.asarray(scores, dtype=np.float32)
-    num_rows, num_columns = matrix.shape
-    embeddings = Embeddings(matrix, np.eye(num_columns, dtype=np.float32), measure="inner")
-    limit = max(num_rows, num_columns, 1) if k is None else k
-    candidates = find_candidates(embeddings, np.arange(num_rows), np.arange(num_columns), limit)
-    return Task(graph_of(num_rows, "s"), graph_of(num_columns, "t"), Links.empty(), candidates, seed)
+def task_of(given: Any, *, pools: Any = None, k: int | None = None, seed: int = 0) -> Task:
+    """A task over vectors, or over a matrix of the scores of source i and target j; all pairs unless `k` is given."""
+    if isinstance(given, Embeddings):
+        embeddings = given
+    else:  # rows against unit vectors, by inner product
+        matrix = np.asarray(given, dtype=np.float32)
+        embeddings = Embeddings(matrix, np.eye(matrix.shape[1], dtype=np.float32), measure="inner")
+    num_source, num_target = embeddings.source.shape[0], embeddings.target.shape[0]
+    source_ids, target_ids = pools or (np.arange(num_source), np.arange(num_target))
+    candidates = find_candidates(embeddings, source_ids, target_ids, k or max(num_source, num_target, 1))
+    return Task(graph_of(num_source, "s"), graph_of(num_target, "t"), Links.empty(), candidates, seed)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -1,7 +1,6 @@
 """Terms of texts: counted, and weighed by the textbook."""
 
 import numpy as np
-import pytest
 
 from rlea.models.names import NamesSettings, pieces
 from rlea.search.bags import count_terms, having, weigh_terms
@@ -31,14 +30,9 @@ def test_weights_are_those_of_the_textbook():
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("word", "found"),
-    [("a", [" a", "a ", " a "]), ("ab", [" a", "ab", "b ", " ab", "ab ", " ab "])],
-)
-def test_pieces_of_short_words(word, found):
-    assert pieces(word, NamesSettings()) == found
-
-
-def test_a_word_shorter_than_a_piece_is_one():
+def test_pieces_of_short_words():
+    assert pieces("a", NamesSettings()) == [" a", "a ", " a "]
+    assert pieces("ab", NamesSettings()) == [" a", "ab", "b ", " ab", "ab ", " ab "]
+    # A word shorter than a piece is one.
     assert pieces("a", NamesSettings(5, 7)) == [" a "]
     assert pieces("abcd", NamesSettings(5, 7)) == [" abcd", "abcd ", " abcd "]

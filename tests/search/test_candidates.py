@@ -1,4 +1,4 @@
-"""Top-k search is exact in both directions, in blocks, for every measure, and blind to ids."""
+"""The search for the k best is exact in both directions, in blocks, for every measure, and blind to ids."""
 
 import numpy as np
 import pytest
@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
 from rlea.search import candidates as module
-from rlea.search.candidates import find_candidates, tie_hash
+from rlea.search.candidates import CandidateLists, find_candidates, tie_hash
 from rlea.search.embeddings import Embeddings
+from rlea.search.pairs import Pairs
 from rlea.search.rows import BlockProduct, Scale
 
 
@@ -66,6 +67,10 @@ def test_equals_the_whole_matrix(num_source, num_target, k, kind, seed):
         for row in ids:
             kept = row[row >= 0]
             assert len(set(kept.tolist())) == len(kept)
+    if not sparse and k >= 5:
+        means = np.sort(whole, axis=1)[:, ::-1][:, :5].mean(1), np.sort(whole, axis=0)[::-1][:5].mean(0)
+        for own, expected in zip(found.csls_means(5), means, strict=True):
+            np.testing.assert_allclose(own, expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -110,22 +115,39 @@ def test_pairs_are_the_union_of_both_directions_sorted_within_rows():
         part = slice(pairs.row_starts[i], pairs.row_starts[i + 1])
         assert (pairs.rows[part] == i).all()
         assert (np.diff(pairs.scores[part]) <= 0).all()
-    np.testing.assert_allclose(found.score_pairs(pairs.rows, pairs.columns), pairs.scores, atol=1e-5)
     assert not found.is_complete
+    few = find_candidates(embeddings, np.arange(40), np.arange(30), 2)
+    assert found.best(2).forward_columns.tolist() == few.forward_columns.tolist()
+    assert len(found.best(2).pairs) == len(few.pairs)
     complete = find_candidates(embeddings, np.arange(40), np.arange(30), 40)
     assert complete.is_complete
     assert len(complete.pairs) == 1200
+
+
+def test_lists_of_scored_pairs():
+    """The best of every entity of the pools, both ways, and nothing of others."""
+    pairs = Pairs.of(np.array([3, 3, 3, 5, 5, 9]), np.array([1, 2, 4, 1, 2, 1]))
+    scores = np.array([0.1, 0.9, 0.5, 0.7, 0.7, 1.0], np.float32)
+    found = CandidateLists.of_pairs(pairs, scores, np.array([5, 3]), np.array([1, 2, 7]), 2)
+    assert found.forward_columns.tolist() == [[0, 1], [1, 0]]  # of equal scores the first in the pool
+    assert found.forward_scores.tolist() == [[np.float32(0.7)] * 2, [np.float32(0.9), np.float32(0.1)]]
+    assert found.backward_rows.tolist() == [[0, 1], [1, 0], [-1, -1]]
+    assert found.backward_scores[2].tolist() == [-np.inf, -np.inf]
+    assert set(zip(found.pairs.rows.tolist(), found.pairs.columns.tolist(), strict=True)) == {
+        *((0, 0), (0, 1)),
+        *((1, 0), (1, 1)),
+    }
+    empty = CandidateLists.of_pairs(pairs, scores, np.zeros(0, np.int32), np.array([1]), 2)
+    assert (empty.num_rows, empty.num_columns, len(empty.pairs)) == (0, 1, 0)
 
 
 def test_equal_scores_favour_no_id():
     """All targets are alike: the kept ones and the first one must not follow the numbering."""
     same = np.ones((400, 3), dtype=np.float32)
     found = find_candidates(Embeddings(same, same), np.arange(400), np.arange(400), 5)
-    hits = (found.forward_columns[:, 0] == np.arange(400)).sum()
-    assert hits < 10  # one is expected by chance
-    assert np.bincount(found.forward_columns[:, 0], minlength=400).max() < 400
-    firsts = found.backward_rows[:, 0]
-    assert (firsts == np.arange(400)).sum() < 10
+    for firsts in (found.forward_columns[:, 0], found.backward_rows[:, 0]):
+        assert (firsts == np.arange(400)).sum() < 10  # one is expected by chance
+        assert np.bincount(firsts, minlength=400).max() < 400
 
 
 def test_tie_hash_is_spread_and_depends_on_the_seed():
@@ -139,29 +161,16 @@ def test_tie_hash_is_spread_and_depends_on_the_seed():
     assert (square.argmin(1) == np.arange(100)).sum() < 8
 
 
-def test_empty_pools():
-    embeddings = Embeddings(np.ones((3, 2), np.float32), np.ones((3, 2), np.float32))
-    found = find_candidates(embeddings, np.arange(0), np.arange(3), 2)
-    assert len(found.pairs) == 0
-    assert found.backward_rows.shape == (3, 0)
-    means = found.csls_means()
-    assert means[0].shape == (0,)
-    assert means[1].tolist() == [0, 0, 0]
-
-
-def test_zero_vectors_score_zero_and_not_nan():
-    embeddings = Embeddings(np.zeros((2, 2), np.float32), np.eye(2, dtype=np.float32))
-    found = find_candidates(embeddings, np.arange(2), np.arange(2), 2)
-    assert found.forward_scores.tolist() == [[0, 0], [0, 0]]
-
-
-def test_csls_means_are_of_the_k_best():
-    rng = np.random.default_rng(0)
-    embeddings = Embeddings(vectors(rng, 20, 4, False), vectors(rng, 30, 4, False))
-    rows, columns = find_candidates(embeddings, np.arange(20), np.arange(30), 15).csls_means(10)
-    whole = dense_scores(embeddings)
-    np.testing.assert_allclose(rows, np.sort(whole, axis=1)[:, ::-1][:, :10].mean(1), atol=1e-5)
-    np.testing.assert_allclose(columns, np.sort(whole, axis=0)[::-1][:10].mean(0), atol=1e-5)
+@pytest.mark.parametrize("kind", [np.asarray, csr_matrix])
+def test_empty_pools_and_zero_vectors(kind):
+    ones, zeros = kind(np.ones((3, 2), np.float32)), kind(np.zeros((3, 2), np.float32))
+    for pools in ((np.arange(0), np.arange(3)), (np.arange(3), np.arange(0))):
+        found = find_candidates(Embeddings(ones, ones), *pools, 2)
+        assert len(found.pairs) == 0
+        assert [len(side) for side in found.csls_means()] == [len(pool) for pool in pools]
+        assert not np.concatenate(found.csls_means()).any()
+    found = find_candidates(Embeddings(zeros, ones), np.arange(3), np.arange(3), 2)
+    assert set(found.forward_scores.ravel().tolist()) == ({0.0} if kind is np.asarray else {-np.inf})
 
 
 def test_measures_and_shapes_are_checked():
@@ -185,9 +194,6 @@ def test_coarse_search_is_exact_up_to_the_grid(measure, dim):
     lengths = [np.linalg.norm(side, axis=1).max() for side in (embeddings.source, embeddings.target)]
     slack = np.sqrt(dim) / 4000 * (1.0 if measure == "cosine" else lengths[0] * lengths[1])
     np.testing.assert_allclose(found.forward_scores, whole[rows, found.forward_columns], atol=slack)
-    precise = find_candidates(embeddings, np.arange(50), np.arange(40), 40)
-    if measure == "cosine" and dim == 1:
-        assert (np.sort(found.forward_scores) == np.sort(precise.forward_scores)).all()
 
 
 @pytest.mark.parametrize("coarse", [False, True])
@@ -213,7 +219,7 @@ def test_products_of_whole_numbers_are_exact(coarse, dim):
 
 
 @pytest.mark.parametrize("measure", ["cosine", "inner"])
-def test_rows_without_numbers_are_like_nobody(measure):
+def test_vectors_that_are_not_finite_have_no_candidates(measure):
     rng = np.random.default_rng(7)
     source, target = vectors(rng, 6, 5, False), vectors(rng, 5, 5, False)
     source[2, 1], target[3, 0] = np.nan, np.inf
@@ -227,18 +233,18 @@ def test_rows_without_numbers_are_like_nobody(measure):
         assert np.isfinite(found.forward_scores[found.forward_columns >= 0]).all()
 
 
-def test_very_long_and_very_short_vectors():
+@pytest.mark.parametrize("size", [1e18, 1e37, 1e-19, 1e-37])
+def test_very_long_and_very_short_vectors(size):
     rng = np.random.default_rng(8)
-    for size in (1e18, 1e37, 1e-19, 1e-37):
-        source, target = vectors(rng, 6, 5, False), vectors(rng, 5, 5, False)
-        far = Embeddings(source * np.float32(size), target * np.float32(size), measure="inner")
-        found = find_candidates(far, np.arange(6), np.arange(5), 5)
-        exact = far.source.astype(np.float64) @ far.target.astype(np.float64).T
-        with np.errstate(over="ignore"):  # beyond what single precision holds they are infinite, or nothing
-            expected = np.sort(exact, axis=1)[:, ::-1].astype(np.float32)
-        np.testing.assert_allclose(found.forward_scores, expected, rtol=1e-4)
-        assert (found.forward_columns == np.argsort(-exact, axis=1)).all()
+    source, target = vectors(rng, 6, 5, False), vectors(rng, 5, 5, False)
+    far = Embeddings(source * np.float32(size), target * np.float32(size), measure="inner")
+    found = find_candidates(far, np.arange(6), np.arange(5), 5)
+    exact = far.source.astype(np.float64) @ far.target.astype(np.float64).T
+    with np.errstate(over="ignore"):  # beyond what single precision holds they are infinite, or nothing
+        expected = np.sort(exact, axis=1)[:, ::-1].astype(np.float32)
+    np.testing.assert_allclose(found.forward_scores, expected, rtol=1e-4)
+    assert (found.forward_columns == np.argsort(-exact, axis=1)).all()
+    if size > 1e-12:
         found = find_candidates(Embeddings(far.source, far.target), np.arange(6), np.arange(5), 5)
-        if size > 1e-12:
-            cosines = dense_scores(Embeddings(source, target))
-            np.testing.assert_allclose(found.forward_scores, np.sort(cosines, axis=1)[:, ::-1], atol=1e-6)
+        cosines = dense_scores(Embeddings(source, target))
+        np.testing.assert_allclose(found.forward_scores, np.sort(cosines, axis=1)[:, ::-1], atol=1e-6)

@@ -20,7 +20,7 @@ from rlea.errors import InputError
 from rlea.graph import Links
 from rlea.progress import Progress, silent
 from rlea.search.candidates import manhattan_block, tie_hash
-from rlea.search.rows import SHORTEST, row_lengths, unit_rows
+from rlea.search.rows import SHORTEST, next_shared, row_lengths, unit_rows
 
 if TYPE_CHECKING:
     from rlea.search.embeddings import Embeddings, Vectors
@@ -300,16 +300,10 @@ def _count_products(scores, source, target, source_factors, target_factors, own,
 @numba.njit(cache=True)
 def _sparse_product(a_features, a_data, b_features, b_data):  # type: ignore[no-untyped-def]
     total = 0.0
-    p = q = 0
-    while p < len(a_features) and q < len(b_features):
-        if a_features[p] == b_features[q]:
-            total += a_data[p] * b_data[q]
-            p += 1
-            q += 1
-        elif a_features[p] < b_features[q]:
-            p += 1
-        else:
-            q += 1
+    p, q = next_shared(a_features, 0, len(a_features), b_features, 0, len(b_features))
+    while p < len(a_features):
+        total += a_data[p] * b_data[q]
+        p, q = next_shared(a_features, p + 1, len(a_features), b_features, q + 1, len(b_features))
     return total
 
 

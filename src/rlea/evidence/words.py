@@ -1,7 +1,7 @@
-"""Words as vectors: all that is written about an entity, and about its neighbours, as one bag of words each.
+"""Word vectors: all texts about an entity, and those about its neighbours, as bags of words.
 
-A name is one text of many. "album by Brad Paisley" describes an entity of one graph, and in the other graph the album's
-name or its neighbour has the same words. Words that only one graph has, or that are everywhere, say nothing.
+A name is one text of many. "album by Brad Paisley" may describe an entity in one graph, while in the other graph the
+album's name or its neighbour has the same words. Words of only one graph, and very frequent words, are left out.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from rlea.search.candidates import find_candidates
 from rlea.search.embeddings import Embeddings
 from rlea.search.pairs import Pairs
 
-MOST_SHARED = 1 / 15  # of all entities that may have a word for it to count
-FEW = 50  # entities that may have a word in any case
+MOST_SHARED = 1 / 15  # a word that a larger share of all entities has is left out ...
+FEW = 50  # ... if at least so many entities have it
 PROPOSALS = 10  # nearest of every entity, both ways
 # Pairs of entities above which words propose no pairs (the search is exact and quadratic); they score those of others.
 MOST_SEARCHED = 3_000_000_000
@@ -33,13 +33,12 @@ MOST_SEARCHED = 3_000_000_000
 def word_vectors(pair: GraphPair) -> tuple[Embeddings, Embeddings]:
     """TF-IDF vectors of the words of every entity, and of these with its neighbours' words; unit rows, inner product.
 
-    A word counts 1 + log(its number) times how rare it is among the entities of both graphs.
+    A word weighs 1 + log(count) times its rarity among the entities of both graphs.
     """
     texts = [texts_of(graph) for graph in (pair.source, pair.target)]
-    # Texts are words with blanks between them. One letter or digit is a word too: "Part 2". A word that occurs once
-    # connects nothing.
+    # Words are separated by blanks; a letter or digit is a word too ("Part 2"). A word of one entity links nothing.
     counts = count_terms(map(str.split, [*texts[0], *texts[1]]), least=2)
-    # Words that only one graph has go at once: neighbours bring a graph no new ones.
+    # Words of only one graph are dropped first: neighbours add no new ones to a graph.
     shared = np.flatnonzero(np.all([part.getnnz(axis=0) > 0 for part in _split(counts, len(texts[0]))], axis=0))
     own = _split(counts[:, shared], len(texts[0]))
     around = [part + neighbours_of(graph) @ part for part, graph in zip(own, (pair.source, pair.target), strict=True)]
@@ -47,10 +46,10 @@ def word_vectors(pair: GraphPair) -> tuple[Embeddings, Embeddings]:
 
 
 def texts_of(graph: KnowledgeGraph) -> list[str]:
-    """What is written about every entity: its name and its literals, in Latin letters without accents and case."""
+    """The texts of every entity, its name and literals, in Latin letters without accents and case."""
     texts: list[list[str]] = [[plain(transliterate(name))] if is_readable(name) else [] for name in graph.names]
     literals = graph.literals
-    seen: dict[str, str] = {}  # values recur
+    seen: dict[str, str] = {}  # values repeat
     for entity, value in zip(literals.entity_ids.tolist(), literals.values, strict=True):
         if value not in seen:
             seen[value] = plain(transliterate(value))

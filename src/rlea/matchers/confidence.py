@@ -1,8 +1,7 @@
 """The confidence of a link by similarity alone: how clearly the pair beats its rivals on both sides.
 
-The number is uncalibrated: 0.8 does not promise that eight links of ten are right (`metrics.calibration` measures
-that where gold links are known). It orders links, and it means the same for all matchers that look at similarity;
-`best-first` counts the evidence of neighbours in (see `evidence_game`).
+It is not calibrated: 0.8 does not promise that eight links of ten are right (`metrics.calibration` measures that where
+gold links are known). It orders links, and it means the same for all matchers by similarity.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ Doubles = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class ConfidenceSettings:
-    """How sharply a lead over the rivals is turned into confidence."""
+    """How a lead over the rivals becomes a confidence."""
 
-    # Of 0.02, 0.05 and 0.1 the least calibration error on average over an easy and a hard benchmark (EN_FR and D_W,
-    # name vectors, validation links): 0.02 serves the easy one better, 0.1 the hard one.
+    # The lowest mean calibration error of 0.02, 0.05 and 0.1 on an easy and a hard benchmark (EN_FR and D_W, name
+    # vectors, validation links): 0.02 suits the easy one better, 0.1 the hard one.
     temperature: float = 0.05
-    nobody: float = 0.4  # similarity at which an entity is as likely to have no counterpart as this one
+    no_match: float = 0.4  # similarity at which no match is as likely as the pair
 
     def __post_init__(self) -> None:
         if not self.temperature > 0:
@@ -44,9 +43,9 @@ def rate_pairs(
 ) -> Doubles:
     """The confidence in [0, 1] of pairs of positions; shape (num_pairs,).
 
-    It is the geometric mean of two shares: that of the pair among all candidates of its source, and among all of its
-    target, each candidate weighing exp(similarity / temperature). Nobody is a candidate too: an entity may have no
-    counterpart, and a pair without rivals is not yet right. `scores` spares computing the pairs' scores anew.
+    It is the geometric mean of two softmax probabilities: that of the pair among all candidates of its source, and
+    among all of its target, by similarity / temperature. "No match" is one of the candidates: an entity may have no
+    counterpart, and a pair without rivals need not be right. Give the pairs' `scores` where they are known.
     """
     settings = settings or ConfidenceSettings()
     rows, columns = np.asarray(rows), np.asarray(columns)
@@ -58,20 +57,20 @@ def rate_pairs(
     weights = similarities(candidates, pairs.scores) / settings.temperature
     row_totals = log_sum_exp(weights, pairs.rows, candidates.num_rows)
     column_totals = log_sum_exp(weights, pairs.columns, candidates.num_columns)
-    nobody = settings.nobody / settings.temperature
-    row_totals, column_totals = log_add_exp(row_totals, nobody), log_add_exp(column_totals, nobody)
+    no_match = settings.no_match / settings.temperature
+    row_totals, column_totals = log_add_exp(row_totals, no_match), log_add_exp(column_totals, no_match)
     own = similarities(candidates, scores) / settings.temperature
-    # A pair that is no candidate itself is in neither total; the maximum keeps its share at most 1.
+    # A pair that is not a candidate is in neither total; the maximum keeps its share at most 1.
     row_shares = own - np.maximum(row_totals[rows], own)
     column_shares = own - np.maximum(column_totals[columns], own)
     return exp(0.5 * (row_shares + column_shares))
 
 
 def similarities(candidates: Candidates, scores: NDArray[Any]) -> Doubles:
-    """Scores on the scale of a cosine, whatever the measure, so that one temperature or threshold suits them all.
+    """Scores on the scale of a cosine, so that one temperature or threshold suits every measure.
 
     Cosines stay as they are. Inner products are divided by the largest absolute score among the candidates; minus
-    distances likewise and then raised by 1, so that 1 is "the same" and 0 the most distant candidate.
+    distances likewise, plus 1, so that 1 means "the same" and 0 the most distant candidate.
     """
     values = np.asarray(scores, dtype=np.float64)
     measure = candidates.embeddings.measure

@@ -1,4 +1,4 @@
-"""CSLS (Conneau et al., 2018): similarity less the crowding around either entity, so that hubs attract less."""
+"""CSLS (Conneau et al., 2018): similarity minus the local density around both entities, so that hubs attract less."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rlea.matching import Matching, Task
 
 @dataclass(frozen=True)
 class CslsSettings:
-    """How the crowding around an entity is measured."""
+    """How the density around an entity is measured."""
 
     neighbours: int = 10  # the value of the method's authors; most alignment toolkits keep it
 
@@ -30,5 +30,5 @@ def match(task: Task, settings: CslsSettings | None = None) -> Matching:
     candidates = task.candidates
     pairs = candidates.pairs
     row_means, column_means = candidates.csls_means(settings.neighbours)
-    crowding = row_means.astype(np.float64)[pairs.rows] + column_means.astype(np.float64)[pairs.columns]
-    return matching_of(task, best_of_rows(task, 2.0 * pairs.scores - crowding))
+    density = row_means.astype(np.float64)[pairs.rows] + column_means.astype(np.float64)[pairs.columns]
+    return matching_of(task, best_of_rows(task, 2.0 * pairs.scores - density))

@@ -1,4 +1,4 @@
-"""Greedy matching: the most similar pair of all is taken and leaves, then the most similar of the rest, and so on."""
+"""Greedy matching: take the most similar pair, remove both its entities, and repeat."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from rlea.matching import Matching, Task
 
 
 def match(task: Task) -> Matching:
-    """Pairs in descending similarity, one-to-one. A source whose candidates are all taken stays unmatched."""
+    """Pairs in descending similarity, one-to-one; a source whose candidates are all taken stays unmatched."""
     candidates = task.candidates
     pairs = candidates.pairs
     order = descending(pairs.scores, pairs.rows, pairs.columns, task.seed)

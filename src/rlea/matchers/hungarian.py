@@ -1,4 +1,4 @@
-"""Maximum-weight one-to-one assignment, in the tradition of the Hungarian method: the best sum of similarities."""
+"""Maximum-weight one-to-one assignment (the Hungarian method): the greatest sum of similarities."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from rlea.search.candidates import Candidates
 
 @dataclass(frozen=True)
 class HungarianSettings:
-    """Which of two exact solvers works."""
+    """Which of two exact solvers is used."""
 
     dense_cells: int = 4_000_000  # complete pools up to this size (2,000 x 2,000, 32 MB) go to the dense solver
 
 
 def match(task: Task, settings: HungarianSettings | None = None) -> Matching:
-    """As many candidate pairs as can be matched one-to-one, and of all such matchings one with the highest sum.
+    """As many candidate pairs as can be matched one-to-one, and among such matchings one with the highest sum.
 
-    Exact over the candidates. An entity whose candidates are all needed elsewhere stays unmatched.
+    Exact over the candidates. An entity whose candidates are all matched to others stays unmatched.
     """
     settings = settings or HungarianSettings()
     candidates = task.candidates
     if len(candidates.pairs) == 0:
         return matching_of(task, np.zeros(0, dtype=np.int64))
     cells = candidates.num_rows * candidates.num_columns
-    # The solvers settle ties by position; a random order of rows and columns makes that blind to ids.
+    # The solvers break ties by position; in a random order of rows and columns that favours no id.
     rng = np.random.default_rng(task.seed)
     row_order, column_order = rng.permutation(candidates.num_rows), rng.permutation(candidates.num_columns)
     solve = _assign_dense if candidates.is_complete and cells <= settings.dense_cells else _assign_sparse
@@ -55,12 +55,12 @@ def _assign_sparse(candidates: Candidates, row_order: NDArray[np.int64], column_
     pairs = candidates.pairs
     rows, columns = row_order[pairs.rows], column_order[pairs.columns]
     num_rows, num_columns = candidates.num_rows, candidates.num_columns
-    if num_rows > num_columns:  # the fewer entities propose: then few of them, if any, must stay unmatched
+    if num_rows > num_columns:  # rows are the smaller side, so that few of them, if any, stay unmatched
         rows, columns, num_rows, num_columns = columns, rows, num_columns, num_rows
     # Costs start at 1, since the solver reads a stored 0 as "no edge".
     costs = pairs.scores.max() - pairs.scores.astype(np.float64) + 1.0
-    # Every row gets a column of its own that stands for "unmatched", so that a full matching exists. It costs more
-    # than all real pairs of any matching together, so that no real match is given up for a better sum.
+    # Every row gets a column of its own that means "unmatched", so that a full matching exists. It costs more than all
+    # real pairs of any matching together, so that no real match is given up for a better sum.
     unmatched = (num_rows + 1) * float(costs.max())
     own = np.arange(num_rows)
     graph = csr_array(

@@ -9,7 +9,7 @@ from rlea.matching import Matching, Task
 
 
 def match(task: Task) -> Matching:
-    """The pairs that are the best of their source and of their target: one-to-one, few, and mostly right."""
+    """The pairs that are the best of their source and of their target: one-to-one, few, mostly right."""
     scores = task.candidates.pairs.scores
     both = np.intersect1d(best_of_rows(task, scores), best_of_columns(task, scores), assume_unique=True)
     return matching_of(task, both)

@@ -1,4 +1,4 @@
-"""Nearest neighbour: every source takes its best target, whoever else takes it too."""
+"""Nearest neighbour: the best target of every source."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from rlea.matching import Matching, Task
 
 
 def match(task: Task) -> Matching:
-    """The best target of every source; a target may be taken many times. Equal scores are settled by the tie key."""
+    """The best target of every source; a target may be taken many times. Ties are broken by the tie key."""
     return matching_of(task, best_of_rows(task, task.candidates.pairs.scores))

@@ -1,6 +1,6 @@
-"""PARIS (Suchanek, Abiteboul and Senellart, 2011): pairs by what the facts of both graphs make of them.
+"""PARIS (Suchanek, Abiteboul and Senellart, 2011) as a matcher; see `rlea.evidence.paris`.
 
-It looks at triples, literals and seeds, and neither at vectors nor at candidates; see `rlea.evidence.paris`.
+It uses triples, literals and seeds, and no vectors; of the candidates only the pools.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ def match(task: Task, settings: ParisSettings | None = None) -> Matching:
 def take_pairs(
     found: Paris, source: KnowledgeGraph, target: KnowledgeGraph, seed: int, kept: NDArray[np.bool_] | None = None
 ) -> Matching:
-    """What PARIS found as one-to-one links: the surest pair first, and both of its entities leave.
+    """One-to-one links from the pairs that PARIS found, the surest pair first.
 
-    `kept`, of shape (num_pairs,), says which pairs may be taken; all where it is not given.
+    `kept`, of shape (num_pairs,), says which pairs may be taken; by default all.
     """
     places = slice(None) if kept is None else kept
     rows, columns, doubts = found.source_ids[places], found.target_ids[places], found.doubts[places]

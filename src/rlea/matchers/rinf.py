@@ -1,4 +1,4 @@
-"""Reciprocal inference (RInf; Zeng et al., 2021): what each side prefers, as ranks, averaged over both sides."""
+"""Reciprocal inference (RInf; Zeng et al., 2021): the ranks that both sides give each other, averaged."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from rlea.matching import Matching, Task
 def match(task: Task) -> Matching:
     """Every source takes the candidate with the best average of two ranks; a target may be taken many times.
 
-    Source u prefers target v by p(u, v) = S(u, v) - max over u' of S(u', v) + 1: a target that has a better source
-    elsewhere is worth less. Targets prefer sources in the same way. Ranks are taken within the candidates of either
-    entity (both directions together), equal preferences share the mean of their ranks, and equal averages, which are
-    frequent since ranks are whole numbers, go to the higher similarity.
+    Source u prefers target v by p(u, v) = S(u, v) - max over u' of S(u', v) + 1: a target with a better source
+    elsewhere counts less. Targets prefer sources in the same way. Ranks are taken within the candidates of each entity
+    (both directions together). Equal preferences share the mean of their ranks; equal averages, which are frequent, go
+    to the higher similarity.
     """
     candidates = task.candidates
     pairs = candidates.pairs
@@ -36,7 +36,7 @@ def match(task: Task) -> Matching:
 
 
 def rank_within(groups: NDArray[Any], values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The rank of every value within its group, 1 for the highest; equal values share the mean of their ranks."""
+    """The rank of every value within its group, 1 for the highest; equal values share their mean rank."""
     count = len(values)
     if count == 0:
         return np.zeros(0)

@@ -1,4 +1,4 @@
-"""What the matchers share: the order of candidate pairs, the best pair of an entity, and the way to a matching."""
+"""What the matchers share: sorting candidate pairs, the best pair of an entity, and making a matching."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rlea.matchers.confidence import rate_pairs
 from rlea.matching import Matching, Task
-from rlea.search.candidates import hash_pair, tie_hash
+from rlea.search.ties import hash_pair, tie_hash
 
 Places = NDArray[np.int64]  # places in the arrays of `candidates.pairs`
 
@@ -30,8 +30,7 @@ def matching_of(task: Task, places: Places) -> Matching:
 def best_of_rows(task: Task, values: NDArray[Any], among: Places | None = None) -> Places:
     """The place of every row's pair with the highest value; `values` has one number per candidate pair.
 
-    Equals are settled by the tie key. A row without candidates has no place in the result. `among` limits the
-    choice to some pairs.
+    Ties are broken by the tie key. Rows without candidates are left out. `among` limits the choice to some pairs.
     """
     return _best_of(task, task.candidates.pairs.rows, task.candidates.num_rows, values, among)
 
@@ -42,13 +41,13 @@ def best_of_columns(task: Task, values: NDArray[Any], among: Places | None = Non
 
 
 def descending(scores: NDArray[Any], rows: NDArray[Any], columns: NDArray[Any], seed: int) -> Places:
-    """The order of pairs from the highest score to the lowest, equals by the tie key."""
+    """The places of pairs from the highest score to the lowest, equal scores by the tie key."""
     return np.lexsort((tie_hash(rows, columns, seed), -scores)).astype(np.int64, copy=False)
 
 
 @numba.njit(cache=True)
 def take_in_order(order, rows, columns, num_rows, num_columns):  # type: ignore[no-untyped-def]
-    """The places that remain of `order` when both entities of every pair taken leave."""
+    """Go through `order` and take every pair of which neither entity is taken yet; returns the places taken."""
     row_taken = np.zeros(num_rows, dtype=np.bool_)
     column_taken = np.zeros(num_columns, dtype=np.bool_)
     taken = np.empty(min(num_rows, num_columns), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""The sequential baseline after BootEA (Sun et al., 2018): pairs by similarity, matched for sure or by chance."""
+"""The paper's sequential baseline, after BootEA (Sun et al., 2018): pairs by similarity, some matched at random."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class SeqSettings:
     """When a pair is matched."""
 
     threshold: float = 0.7  # as BootEA labels pairs
-    candidates_per_source: int = 10  # as many as the agent of the paper sees
+    candidates_per_source: int = 10  # as many as the paper's agent sees
 
     def __post_init__(self) -> None:
         if self.candidates_per_source < 1:
@@ -36,7 +36,7 @@ def match(task: Task, settings: SeqSettings | None = None) -> Matching:
     columns, scores = columns[rows, places], candidates.forward_scores[rows, places]
     order = descending(scores, rows, columns, task.seed)
     similarity = similarities(candidates, scores)[order]
-    # A draw for every pair, also for those whose entities are gone by then: the outcome is the same, in one stroke.
+    # Drawn for every pair at once, also for pairs whose entities are taken by then: the outcome is the same.
     lucky = np.random.default_rng(task.seed).random(len(order)) < similarity
     order = order[(similarity > settings.threshold) | lucky]
     taken = take_in_order(order, rows, columns, candidates.num_rows, candidates.num_columns)

@@ -1,4 +1,4 @@
-"""Sinkhorn: entropic optimal transport between the pools on the candidate pairs, then the best target of every row."""
+"""Sinkhorn: entropic optimal transport on the candidate pairs, then the best target of every source."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from rlea.search.candidates import Candidates
 
 @dataclass(frozen=True)
 class SinkhornSettings:
-    """The entropic problem and how long it is solved."""
+    """The entropic problem and how many iterations solve it."""
 
-    temperature: float = 0.02  # of cosine-like similarities; the usual choice for alignment: near the hard assignment
+    temperature: float = 0.02  # of cosine-like similarities; usual for alignment: near the hard assignment
     iterations: int = 100  # 500 change less than 1 % of the choices (EN_FR and D_W, name vectors)
 
     def __post_init__(self) -> None:
@@ -33,7 +33,7 @@ def match(task: Task, settings: SinkhornSettings | None = None) -> Matching:
     plan = log_transport_plan(task.candidates, settings)
     highest = np.full(task.candidates.num_rows, -np.inf)
     np.maximum.at(highest, pairs.rows, plan)
-    # Targets that only this source asks for are filled alike: the same mass up to rounding, so similarity decides.
+    # Targets that only this source asks for get the same mass up to rounding, so similarity decides.
     finalists = np.flatnonzero(plan >= highest[pairs.rows] - 1e-9)
     return matching_of(task, best_of_rows(task, pairs.scores, among=finalists))
 
@@ -41,10 +41,10 @@ def match(task: Task, settings: SinkhornSettings | None = None) -> Matching:
 def log_transport_plan(candidates: Candidates, settings: SinkhornSettings | None = None) -> NDArray[np.float64]:
     """The logarithm of the mass on every candidate pair; shape (num_pairs,).
 
-    Every entity has the mass 1. Those of the smaller pool give all of theirs and those of the larger pool take at
-    most theirs; pools of the same size exchange everything, which is the published form. (Forcing all of a larger
-    pool to be served would spread each source over targets it does not resemble.) Columns hold exactly, rows up to
-    convergence; where the candidates admit no such plan the rows stay apart, and the row choices are still defined.
+    Every entity has mass 1. Those of the smaller pool give all of it, those of the larger pool take at most theirs;
+    pools of the same size exchange everything, which is the published form. (Serving all of a larger pool would spread
+    each source over targets that it does not resemble.) Column sums hold exactly, row sums up to convergence; where the
+    candidates admit no such plan they do not converge, but the choice of every row is still defined.
     """
     settings = settings or SinkhornSettings()
     pairs = candidates.pairs

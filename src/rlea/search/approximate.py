@@ -35,7 +35,7 @@ from rlea.search.candidates import (
     scales_of,
 )
 from rlea.search.recall import EXACT_SHARE, RECALL, SAMPLE, MeasuredSearch, check_search
-from rlea.search.rows import FINE, BlockProduct, Scale, coarse_reach, from_whole, square_length, whole_of
+from rlea.search.rows import FINE, BlockProduct, Scale, coarse_reach, from_whole, scale_rows, square_length, whole_of
 from rlea.search.ties import mix
 from rlea.search.top_k import BestLists, Floats, add_block, keep_best_of_rows
 
@@ -127,7 +127,7 @@ def search_approximately(
         part = own.sample(0)
         _, exact = finder.find_exactly(own.vectors[part], other.vectors, best.ids.shape[1])
         # By score: which of several equal ones was found does not matter.
-        recalls.append(float((best.scores[own.names[part]] >= exact[:, -1:]).mean()))
+        recalls.append(float((best.scores[own.positions[part]] >= exact[:, -1:]).mean()))
         sampled.append(part.stop - part.start)
     best_scores = [best.scores for best in (forward, backward)]
     if scales[0].scale is not None and scales[1].scale is not None:
@@ -166,12 +166,12 @@ def _exact(
 
 @dataclass(frozen=True, eq=False)
 class _Scales:
-    """How vectors of one side become whole numbers: to be compared with each other, and to be put into cells."""
+    """How vectors of one side become whole numbers: for scores, and as points among the cells."""
 
-    scale: Scale | None  # None for `manhattan`, which compares them as they are
-    spot: float  # what those are multiplied by to be put into cells; both sides then have one scale
-    reach: float  # the length of the longest, then
-    dtype: Any
+    scale: Scale | None  # for scores; None for `manhattan`, which uses the vectors as they are
+    to_points: float  # factor from these numbers to points; the points of both sides have the same scale
+    reach: float  # the greatest length of a point
+    dtype: Any  # of points
 
 
 def _scales_for(embeddings: Embeddings) -> tuple[_Scales, _Scales]:
@@ -183,7 +183,7 @@ def _scales_for(embeddings: Embeddings) -> tuple[_Scales, _Scales]:
                 remedy="train them again or repair the file they came from",
             )
     if embeddings.measure == "cosine":
-        # Directions need not be known more closely to tell near cells from others.
+        # Coarse directions are good enough to find the nearest cells.
         reach = coarse_reach(embeddings.source.shape[1])
         first, second = (_Scales(scale, reach * scale.unit, reach, np.float32) for scale in scales)
         return first, second
@@ -197,10 +197,10 @@ def _scales_for(embeddings: Embeddings) -> tuple[_Scales, _Scales]:
 
 @dataclass(frozen=True, eq=False)
 class _Side:
-    """One pool in an order that hangs on the vectors alone, so that neither ids nor positions can tell anything."""
+    """One pool in an order that depends on the vectors only, so that neither ids nor positions decide anything."""
 
-    vectors: NDArray[Any]  # (num_entities, dim), of which scores are made: whole numbers; for `manhattan` as they are
-    names: Ids  # (num_entities,) their positions in the pool
+    vectors: NDArray[Any]  # (num_entities, dim) for scores: whole numbers; for `manhattan` as they are
+    positions: Ids  # (num_entities,) in the pool
     scales: _Scales
 
     @classmethod
@@ -212,18 +212,18 @@ class _Side:
             result[start : start + CHUNK] = vectors[part] if scales.scale is None else scales.scale.whole(vectors, part)
         return cls(result, order.astype(np.int32), scales)
 
-    def spots(self, part: Any) -> NDArray[Any]:
-        """Where entities lie among the cells, as whole numbers."""
+    def points(self, part: Any) -> NDArray[Any]:
+        """The points of some entities among the cells, whole numbers; (num_entities, dim)."""
         own = np.ascontiguousarray(self.vectors[part])
         result = np.empty(own.shape, self.scales.dtype)
-        _round_rows(own, self.scales.spot, result)
+        scale_rows(own, np.full(len(own), self.scales.to_points), result)
         return result
 
     def __len__(self) -> int:
-        return len(self.names)
+        return len(self.positions)
 
     def sample(self, number: int) -> slice:
-        """The last entities, or those before; k-means looks at the first. Small pools are taken whole."""
+        """The last entities (0) or those before them (1); k-means uses the first. Small pools are taken whole."""
         if len(self) < 2 * SAMPLE:
             return slice(0, len(self))
         return slice(len(self) - (number + 1) * SAMPLE, len(self) - number * SAMPLE)
@@ -234,7 +234,7 @@ class _Cells:
     """The cells that hold entities of one side."""
 
     centres: NDArray[Any]  # (num_cells, dim), whole numbers
-    offsets: NDArray[Any] | None  # (num_cells,) to be taken from the products with the centres when probing
+    offsets: NDArray[Any] | None  # (num_cells,) subtracted from the products with the centres when probing
     cells: Ids  # (num_entities,) the cell of every entity
 
     def affinities(self, rows: NDArray[Any]) -> NDArray[Any]:
@@ -245,13 +245,13 @@ class _Cells:
         """How many cells row i of the other side would probe before it meets member i; (num_rows,)."""
         result = np.empty(len(rows), dtype=np.int64)
         for top in range(0, len(rows), BLOCK_ROWS):
-            affinities = self.affinities(side.spots(rows[top : top + BLOCK_ROWS]))
+            affinities = self.affinities(side.points(rows[top : top + BLOCK_ROWS]))
             own = np.take_along_axis(affinities, self.cells[members[top : top + BLOCK_ROWS], None], axis=1)
             result[top : top + BLOCK_ROWS] = (affinities > own).sum(axis=1)
         return result
 
     def shares(self, rows: NDArray[Any]) -> NDArray[np.float64]:
-        """Which share of the entities a row meets on average with 1, 2, ... probes; (num_cells,)."""
+        """The mean share of the entities that a row meets with 1, 2, ... probes; (num_cells,)."""
         order = np.argsort(-self.affinities(rows), axis=1, kind="stable")
         sizes = np.bincount(self.cells, minlength=len(self.centres))
         return np.asarray(sizes[order].cumsum(axis=1).mean(axis=0) / len(self.cells))
@@ -270,14 +270,14 @@ class _Finder:
     products: BlockProduct | None  # None for `manhattan`
 
     def find_centres(self, num_cells: int) -> NDArray[Any]:
-        """k-means (Lloyd) on a sample of both sides; (num_cells, dim), cells that lost all their vectors left out."""
+        """k-means (Lloyd) on a sample of both sides; (num_cells, dim), without cells that lost all their vectors."""
         share = min(1.0, TRAINING_PER_CELL * num_cells / (len(self.source) + len(self.target)))
         firsts = [int(np.ceil(share * len(side))) for side in (self.source, self.target)]
-        # Spread over the sample, which comes in an order that is random as far as anybody knows.
+        # Spread over the sample, whose order is as good as random.
         chosen = np.arange(num_cells) * sum(firsts) // num_cells
         is_source = chosen < firsts[0]
-        spots = self.source.spots(chosen[is_source]), self.target.spots(chosen[~is_source] - firsts[0])
-        centres = np.concatenate(spots)
+        points = self.source.points(chosen[is_source]), self.target.points(chosen[~is_source] - firsts[0])
+        centres = np.concatenate(points)
         for number in range(ITERATIONS):
             self.progress("cells", number, ITERATIONS)
             sums, members = np.zeros(centres.shape), np.zeros(len(centres), dtype=np.int64)
@@ -285,7 +285,7 @@ class _Finder:
                 cells = _nearest_cells(side, count, centres, self.belonging(centres))
                 for start in range(0, count, CHUNK):
                     part = slice(start, min(start + CHUNK, count))
-                    _add_to_cells(side.spots(part), cells[part], sums, members)
+                    _add_to_cells(side.points(part), cells[part], sums, members)
             used = members > 0
             means = sums[used] / members[used, None]
             centres = np.empty(means.shape, centres.dtype)
@@ -294,13 +294,13 @@ class _Finder:
         return centres
 
     def belonging(self, centres: NDArray[Any]) -> NDArray[Any] | None:
-        """What to take from the products with the centres so that the highest is of the nearest; (num_cells,)."""
+        """What to subtract from the products with the centres so that the nearest has the highest; (num_cells,)."""
         if self.measure == "cosine":
             return None
         return np.asarray(0.5 * (centres * centres).sum(axis=1))  # of whole numbers: exact in any order
 
     def fill_cells(self, centres: NDArray[Any], side: _Side) -> _Cells:
-        """The cell of every entity of a side; cells without any are not worth a probe and left out."""
+        """The cell of every entity of a side; empty cells are left out."""
         cells = _nearest_cells(side, len(side), centres, self.belonging(centres))
         used, places = np.unique(cells, return_inverse=True)
         centres = np.ascontiguousarray(centres[used])
@@ -308,10 +308,10 @@ class _Finder:
         return _Cells(centres, offsets, places.astype(np.int32))
 
     def choose_probes(self, source_cells: _Cells, target_cells: _Cells, recall: float) -> int | None:
-        """The fewest probes that find the wanted share of a sample's exact candidates; none where exact is as fast.
+        """The fewest probes that find the wanted share of a sample's exact candidates; None where exact is as fast.
 
-        Which cells an entity probes first tells for every exact pair how many probes would find it. One standard error
-        is added to the wanted share.
+        The order in which an entity probes cells says how many probes would find each exact pair. One standard error is
+        added to the wanted share.
         """
         rows, columns = self.source.sample(1), self.target.sample(1)
         found, _ = self.find_exactly(self.source.vectors[rows], self.target.vectors, self.forward_k)
@@ -325,12 +325,12 @@ class _Finder:
             by_target = source_cells.places(self.target, targets, sources)
             needed = max(needed, _fewest_probes(np.minimum(by_source, by_target).reshape(shape), recall))
         share = 0.0
-        for cells, others in ((target_cells, self.source.spots(rows)), (source_cells, self.target.spots(columns))):
+        for cells, others in ((target_cells, self.source.points(rows)), (source_cells, self.target.points(columns))):
             share += float(cells.shares(others)[min(needed, len(cells.centres)) - 1])
         return None if share > EXACT_SHARE else needed
 
     def find_exactly(self, queries: NDArray[Any], others: NDArray[Any], k: int) -> tuple[Ids, Floats]:
-        """The exact k best of the others for every query, best first: their rows and scores, (num_queries, k)."""
+        """The rows and scores of the exact k best of the others for every query, best first; (num_queries, k)."""
         best, rows = BestLists(len(queries), k), np.arange(len(queries), dtype=np.int32)
         for left in range(0, len(others), BLOCK_COLUMNS):
             right = min(left + BLOCK_COLUMNS, len(others))
@@ -341,7 +341,7 @@ class _Finder:
         return best.ids, best.scores
 
     def score(self, rows: NDArray[Any], columns: NDArray[Any]) -> Floats:
-        """A block of scores, as whole numbers where they are products; it holds until the next one is asked for."""
+        """A block of scores, whole numbers where they are products; valid until the next call."""
         if self.products is not None:
             return self.products(rows, columns)
         block = np.empty((len(rows), len(columns)), dtype=np.float32)
@@ -359,12 +359,12 @@ class _Finder:
         *,
         is_second: bool,
     ) -> int:
-        """Score every entity of one side with those that lie in the cells it probes; the number of pairs scored."""
+        """Score every entity of one side with those in the cells that it probes; returns the number of pairs scored."""
         num_cells = len(cells.centres)
         probes = min(probes, num_cells)
         by_cell = np.argsort(cells.cells, kind="stable")
         starts = np.searchsorted(cells.cells[by_cell], np.arange(num_cells + 1))
-        held_vectors, held_names = held.vectors[by_cell], held.names[by_cell]
+        held_vectors, held_positions = held.vectors[by_cell], held.positions[by_cell]
         scored, slab = 0, max(PROBES_AT_ONCE // probes, 1)
         for top in range(0, len(probing), slab):
             probed = _best_cells(probing, slice(top, top + slab), cells, probes)
@@ -376,8 +376,9 @@ class _Finder:
                     for first in range(prober_starts[cell], prober_starts[cell + 1], height):
                         own = top + probers[first : min(first + height, prober_starts[cell + 1])]
                         block = self.score(probing.vectors[own], held_vectors[left:right])
+                        rows, columns = probing.positions[own], held_positions[left:right]
                         # Pairs that the other side has met before must not be kept twice.
-                        add_block(block, probing.names[own], held_names[left:right], own_best, held_best, is_second)
+                        add_block(block, rows, columns, own_best, held_best, may_repeat=is_second)
                         scored += block.size
                 done = is_second + (top + len(probed) * (cell + 1) / num_cells) / len(probing)
                 self.progress("candidates", done, 2, f"{probes:,} of {num_cells:,} cells each")
@@ -385,7 +386,7 @@ class _Finder:
 
 
 def _order_by_content(vectors: Any, ids: Ids, seed: int) -> NDArray[np.intp]:
-    """Positions of a pool in an order made from the vectors and the seed; equal vectors in a random one."""
+    """Positions of a pool in an order that depends on vectors and seed; equal vectors come in random order."""
     keys = np.empty(len(ids), dtype=np.uint64)
     for start in range(0, len(ids), CHUNK):
         part = np.ascontiguousarray(vectors[ids[start : start + CHUNK]], dtype=np.float32)
@@ -406,60 +407,47 @@ def _nearest_cells(side: _Side, count: int, centres: NDArray[Any], offsets: NDAr
     cells = np.empty(count, dtype=np.int32)
     for top in range(0, count, BLOCK_ROWS):
         part = slice(top, min(top + BLOCK_ROWS, count))
-        cells[part] = _affinities(side.spots(part), centres, offsets).argmax(axis=1)
+        cells[part] = _affinities(side.points(part), centres, offsets).argmax(axis=1)
     return cells
 
 
 def _best_cells(side: _Side, part: slice, cells: _Cells, count: int) -> Ids:
-    """The `count` nearest cells of some entities, in no order; (num_entities, count)."""
+    """The `count` nearest cells of some entities, in no particular order; (num_entities, count)."""
     rows = range(len(side))[part]
     best = np.full((len(rows), count), -1, dtype=np.int32)
     all_cells = np.arange(len(cells.centres), dtype=np.int32)
     for top in range(0, len(rows), BLOCK_ROWS):
         own, chosen = best[top : top + BLOCK_ROWS], rows[top : top + BLOCK_ROWS]
-        affinities = cells.affinities(side.spots(slice(chosen.start, chosen.stop)))
+        affinities = cells.affinities(side.points(slice(chosen.start, chosen.stop)))
         lowest = np.full(own.shape, -np.inf, dtype=affinities.dtype)
         keep_best_of_rows(affinities, np.arange(len(own), dtype=np.int32), all_cells, own, lowest, False)
     return best
 
 
 def _fewest_probes(places: NDArray[np.int64], recall: float) -> int:
-    """The fewest probes with which the wanted share is found; a row of places for every sampled entity."""
+    """The fewest probes that find the wanted share; `places` has a row for every sampled entity."""
     probes = max(int(np.quantile(places, recall, method="lower")), 1)
     while probes <= places.max():
         found = (places < probes).mean(axis=1)
         error = found.std() / math.sqrt(len(found))
         if found.mean() >= min(recall + error, 1.0):
             break
-        probes += max(probes // 16, 1)  # near enough, and soon there
+        probes += max(probes // 16, 1)  # in steps of a sixteenth: precise enough, and fast
     return int(min(probes, places.max() + 1))
 
 
-def _group(probed: Ids, num_cells: int) -> tuple[Ids, NDArray[np.int64]]:
+def _group(probed: Ids, num_cells: int) -> tuple[Ids, NDArray[np.integer]]:
     """The rows that probe each cell, cell after cell, and where each cell's begin; (num_probes,), (num_cells + 1,)."""
-    starts = np.zeros(num_cells + 1, dtype=np.int64)
-    probers = np.empty(probed.size, dtype=np.int32)
-    _fill_groups(probed, starts, probers)
-    return probers, starts
+    from scipy.sparse import csr_matrix
+
+    count, probes = probed.shape
+    starts = np.arange(0, probed.size + 1, probes)
+    by_row = csr_matrix((np.ones(probed.size, np.bool_), probed.ravel(), starts), shape=(count, num_cells))
+    by_cell = by_row.tocsc()
+    return by_cell.indices, by_cell.indptr
 
 
 # ---- compiled --------------------------------------------------------------------------------------------------------
-
-
-@numba.njit(cache=True)
-def _fill_groups(probed, starts, probers):  # type: ignore[no-untyped-def]
-    height, width = probed.shape
-    for i in range(height):
-        for place in range(width):
-            starts[probed[i, place] + 1] += 1
-    for cell in range(1, len(starts)):
-        starts[cell] += starts[cell - 1]
-    filled = starts[:-1].copy()
-    for i in range(height):
-        for place in range(width):
-            cell = probed[i, place]
-            probers[filled[cell]] = i
-            filled[cell] += 1
 
 
 @numba.njit(cache=True)
@@ -472,15 +460,8 @@ def _hash_rows(bits, seed, keys):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
-def _round_rows(rows, factor, result):  # type: ignore[no-untyped-def]
-    for i in range(rows.shape[0]):
-        for d in range(rows.shape[1]):
-            result[i, d] = whole_of(np.float64(rows[i, d]) * factor)
-
-
-@numba.njit(cache=True)
 def _round_centres(means, reach, result):  # type: ignore[no-untyped-def]
-    """Means as whole numbers; brought to the length of `reach` first, unless it is 0."""
+    """Means as whole numbers, first scaled to the length `reach` unless it is 0."""
     for i in range(len(means)):
         factor = 1.0
         if reach > 0.0:

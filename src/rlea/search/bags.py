@@ -1,4 +1,4 @@
-"""Texts as bags of terms (words, or pieces of words): how often each has which, and how much that says."""
+"""Texts as bags of terms (words or pieces of words): counts and TF-IDF weights."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from rlea.search.rows import unit_rows
 
 
 def count_terms(bags: Iterable[Iterable[str]], least: int = 1) -> Any:
-    """How often every bag has every term, a csr matrix (num_bags, num_terms) with whole numbers in single precision.
+    """How often each bag has each term: a csr matrix (num_bags, num_terms) of whole numbers in single precision.
 
-    Columns are in the order of the terms' letters. Terms of fewer than `least` bags are left out; without any terms
-    there is one column, which is empty.
+    Columns are in alphabetical order. Terms in fewer than `least` bags are left out; without any terms there is one
+    empty column.
     """
     from scipy.sparse import csr_matrix
 

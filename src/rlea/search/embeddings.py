@@ -21,7 +21,7 @@ class Embeddings:
     """Row i of `source` is the vector of source entity i; likewise `target`. Both have the same number of columns.
 
     `measure` says how vectors are compared: `cosine`, `inner` (product), or `manhattan` (minus the distance, so that
-    higher is better as everywhere). `info` records how they were made (model, epochs, validation score).
+    higher is always better). `info` records how they were made (model, epochs, validation score).
     """
 
     source: Vectors  # (num_source_entities, dim)

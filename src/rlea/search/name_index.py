@@ -2,14 +2,14 @@
 
 Names are compared by the cosine of their pieces (`rlea.search.name_pieces`).
 
-To compare a name with all that share a piece takes time in proportion to the square of their number, nearly all of it
-for pieces that very many names have. So a search starts with the rarest pieces of a name, adds up what the names that
-have them would get, and stops at a budget of such visits; the best by these sums are then compared in full. What one
-side finds is offered to the other. The budget that a wanted recall takes is found out on a sample of entities whose
-exact candidates are known, and another sample says how many were found in the end, as in `approximate.py`. (Of 30,000
-synthetic names with a tenth of the letters misspelt, a hundredth of all visits finds 98 % of the exact candidates.)
+Comparing a name with all that share a piece takes time in proportion to the square of their number, nearly all of it
+for pieces that very many names have. So a search starts with the rarest pieces of a name, adds up partial scores of the
+names that have them, and stops at a budget of such visits; the best by these sums are then compared in full. What one
+side finds is offered to the other. The budget is tuned on a sample of entities whose exact candidates are known, and a
+second sample measures the recall, as in `approximate.py`. (Of 30,000 synthetic names with a tenth of the letters
+misspelt, a hundredth of all visits finds 98 % of the exact candidates.)
 
-Entities of the same name are searched for once. The compiled functions call the distinct names of a pool "entries".
+Entities with the same name are searched for once. Here the distinct names of a pool are called "entries".
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from rlea.search.recall import EXACT_SHARE, RECALL, SAMPLE, MeasuredSearch, chec
 from rlea.search.ties import hash_pair
 from rlea.search.top_k import Floats, replace_worst
 
-LEAST_BUDGET = 250  # visits a name, the first that is tried ...
-BUDGET_STEP = 1.5  # ... and how much more is tried next
-LEAST_PIECES = 2  # looked up whatever they cost: a name of frequent pieces only would find nothing else
-COMPARED_PER_CANDIDATE = 5  # names compared in full for every candidate wanted; with 3, twice the visits are needed
-LEAST_COMPARED = 30  # for few candidates
-VISITS_PER_COMPARISON = 128  # take about as much time as one comparison, so half of the time goes into either
-SPARE = 5  # names beyond k whose scores are written down: sums of the same score differ by rounding
+LEAST_BUDGET = 250  # visits per name: the first budget tried ...
+BUDGET_STEP = 1.5  # ... and the factor to the next
+LEAST_PIECES = 2  # looked up whatever they cost: a name of frequent pieces only would find nothing otherwise
+COMPARED_PER_CANDIDATE = 5  # names compared in full per candidate wanted; with 3, twice the visits are needed
+LEAST_COMPARED = 30  # for small k
+VISITS_PER_COMPARISON = 128  # take about as long as one comparison, so that both take half of the time
+SPARE = 5  # names beyond k that are scored exactly: sums of the same score differ by rounding
 QUERIES_AT_ONCE = 1 << 14  # names searched for between two reports of progress
 WITHOUT_LIMIT = 1 << 62
 
@@ -82,15 +82,14 @@ def search_names(
 ) -> NameSearch:
     """Nearly the k targets of every source, and the k sources of every target, whose names are most alike.
 
-    `source_ids` (num_rows,) and `target_ids` (num_columns,) are entity ids of the two graphs; what comes back has the
+    `source_ids` (num_rows,) and `target_ids` (num_columns,) are entity ids of the two graphs. The result follows the
     conventions of `find_candidates`: scores are cosines (0 to 1), and places are empty (-1) where fewer than k names
     have a piece in common, or the entity has no name. `recall` (0 to 1) is wanted in both directions and decides the
-    budgets of visits a name; 1 is the exact search, and `budget` sets the number for both sides instead. How rare a
-    piece is, is counted over all entities of both graphs, whatever the pools.
+    budgets of visits per name; 1 means the exact search, and `budget` sets the number for both sides instead. Rarity is
+    counted over all entities of both graphs, whatever the pools. Vectors from `embed_name_pieces` can be given in place
+    of the graphs.
 
-    Vectors that `embed_name_pieces` made stand for the graphs where they are at hand.
-
-    `seed` draws the samples and settles which of several equal names are kept; the same seed gives the same candidates,
+    `seed` draws the samples and decides which of several equal names are kept. The same seed gives the same candidates,
     whatever the order of the pools and the number of threads. Links are not read. Where a graph keeps its names in some
     other attribute, `rlea.models.name_vectors.readable_names` finds them; give graphs with these names.
     """
@@ -130,7 +129,7 @@ def search_names(
 
 @dataclass(frozen=True, eq=False)
 class _Side:
-    """One pool: its distinct names (entries) in an order that hangs on the names alone, and the entities of each."""
+    """One pool: its distinct names (entries) in an order that depends on the names only, and the entities of each."""
 
     ids: Ids  # (num_entities,) entity ids, in the order of the pool
     entries: Ids  # (num_entities,) the entry of every entity, -1 where it has no name
@@ -147,7 +146,7 @@ class _Side:
         distinct, first, entries = np.unique(own[named], return_index=True, return_inverse=True)
         letters = np.full(len(distinct), np.iinfo(np.uint64).max, dtype=np.uint64)
         np.minimum.at(letters, entries, starts[ids[named]])  # names of the same words in another order are equal
-        # Names that begin alike lie together, and so do the sums that are added up for them.
+        # Names that begin alike, and their sums, lie together in memory.
         order = np.lexsort((distinct, letters))
         places = np.empty(len(order), dtype=np.int32)
         places[order] = np.arange(len(order), dtype=np.int32)
@@ -159,7 +158,7 @@ class _Side:
         return cls(ids, all_entries, members, member_starts, ids[named[first[order]]], distinct[order], vectors)
 
     def sample(self, number: int, seed: int) -> NDArray[np.intp]:
-        """Positions of some entities with a name; those of number 0 and 1 differ unless there are few."""
+        """Positions of some entities with a name; samples 0 and 1 do not overlap unless the pool is small."""
         named = np.flatnonzero(self.entries >= 0)
         order = named[np.argsort(_mix_ids(self.ids[named], np.uint64(seed + 1)), kind="stable")]
         return order if len(order) < 2 * SAMPLE else order[number * SAMPLE : (number + 1) * SAMPLE]
@@ -223,9 +222,9 @@ class _Finder:
         budget: int,
         half: int | None = None,
     ) -> _Found:
-        """The best entries of the other side for entries of this one, within a budget of visits each.
+        """The best entries of the other side for some of this one, within a budget of visits each.
 
-        Progress is reported for the first or second `half` of the search proper, not for samples.
+        Progress is reported for the first or second `half` of the search itself, not for samples.
         """
         k = min(self.k, len(other.rows))
         best = np.full((len(queries), k), -1, dtype=np.int32)
@@ -253,10 +252,10 @@ class _Finder:
         return _Found(best, scores, int(visits.sum()))
 
     def choose_budgets(self, recall: float) -> tuple[int, int] | None:
-        """The least budgets among those tried that find the wanted share for a sample; none where exact is as fast.
+        """The smallest budgets that find the wanted share for a sample; None where the exact search is as fast.
 
-        Each side is tried by itself, so what the exchange between them adds comes on top. One standard error is added
-        to the wanted share.
+        Each side is tuned by itself, so the exchange between them comes on top. One standard error is added to the
+        wanted share.
         """
         chosen, visits, exact_visits = [LEAST_BUDGET, LEAST_BUDGET], 0.0, 0.0
         for number, (own, other) in enumerate(((self.source, self.target), (self.target, self.source))):
@@ -270,9 +269,7 @@ class _Finder:
                 self.progress("recall", number, 2, f"{budget:,} visits")
                 found = self.find(own, other, postings, own.entries[part], budget)
                 shares = _shares_found(found.scores, exact.scores)
-                if (
-                    not len(shares) or found.visits >= exact.visits
-                ):  # nobody has anything in common with anybody, or all
+                if not len(shares) or found.visits >= exact.visits:  # no names share a piece, or all were visited
                     break
                 if shares.mean() >= min(recall + shares.std() / math.sqrt(len(shares)), 1.0):
                     break
@@ -293,8 +290,8 @@ class _Finder:
     ) -> tuple[Ids, Floats]:
         """From entries to entities: positions of the k best and their scores, (num_entities, k).
 
-        `found` has a row for every entry, or for every position in `part`. Of equal ones that do not all fit in, a
-        stretch is taken that begins at random, so that no few of them are the candidates of everyone.
+        `found` has a row for every entry, or for every position in `part`. If not all of several equal ones fit, a run
+        of them is taken that starts at random, so that not everyone gets the same few.
         """
         positions = np.arange(len(own.ids)) if part is None else part
         rows = own.entries if part is None else np.arange(len(part), dtype=np.int32)
@@ -314,7 +311,7 @@ class _Finder:
 
 
 def _shares_found(found: Floats, exact: Floats) -> NDArray[np.float64]:
-    """The share found for every row that has exact candidates, by score: which of several equal ones is no matter."""
+    """The share found for every row that has exact candidates, by score, so that equal ones are interchangeable."""
     counts = np.isfinite(exact).sum(axis=1)
     rows = np.flatnonzero(counts)
     edges = exact[rows, counts[rows] - 1]
@@ -358,7 +355,7 @@ def _fill_postings(rows, pointers, pieces, weights, starts, entries, entry_weigh
 
 @numba.njit(cache=True)
 def _insert(ids, scores, new_id, new_score, own_key, keys):  # type: ignore[no-untyped-def]
-    """Put an entry at its place among the best: by score, then by a hash of both names; the last one falls out."""
+    """Insert an entry among the best: by score, then by a hash of both names; the last one drops out."""
     place = len(ids)
     if scores[place - 1] > new_score:
         return
@@ -408,7 +405,7 @@ def _look_up(  # type: ignore[no-untyped-def]
                 for q in range(first, last):
                     entry = posting_entries[q]
                     old = own_sums[entry]
-                    # Written in any case and kept if new: whether it is new cannot be foreseen, so a branch is dear.
+                    # Always written, and kept if new: a branch that cannot be predicted would be slow.
                     own_touched[num_touched] = entry
                     num_touched += old == 0.0
                     own_sums[entry] = old + weight * posting_weights[q]
@@ -422,7 +419,7 @@ def _look_up(  # type: ignore[no-untyped-def]
                 own_sums[entry] = 0.0
             for p in range(begin, end):
                 own_row[pieces[p]] = weights[p]
-            # What is left are the frequent pieces, the first of every row; the sums have the rest.
+            # The sums lack the frequent pieces, which come first in every row.
             bound = pieces[begin + num_left - 1] if num_left else -1
             finalists[:] = -1
             final_sums[:] = 0.0
@@ -438,7 +435,7 @@ def _look_up(  # type: ignore[no-untyped-def]
             own_key = keys[queries[query]]
             for entry in finalists:
                 if entry >= 0:
-                    # In the order of the pieces, whichever side asks: the same pair has the same score to the last bit.
+                    # In the order of the pieces: a pair has the same score, to the last bit, from both sides.
                     total = np.float32(0.0)
                     for p in range(other_pointers[other_rows[entry]], other_pointers[other_rows[entry] + 1]):
                         total += own_row[other_pieces[p]] * other_weights[p]
@@ -449,7 +446,7 @@ def _look_up(  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def _exchange(best, scores, other_best, other_scores, keys, other_keys):  # type: ignore[no-untyped-def]
-    """Offer what the other side found: whoever has an entry among its best may be among the best of that entry."""
+    """Offer what the other side found: if an entry is among the best of another, the reverse may hold too."""
     for other in range(len(other_best)):
         for place in range(other_best.shape[1]):
             own = other_best[other, place]

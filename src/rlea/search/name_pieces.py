@@ -1,9 +1,8 @@
-"""Names as sparse vectors: the pieces of each, weighted by rarity, for very many names at once.
+"""Names as sparse vectors of their pieces, weighted by rarity, for very many names at once.
 
-A name is the set of its pieces (character n-grams of two to four letters, weighted by rarity) and names are compared
-by cosine, as `rlea.models.names` does. A name with letters of other scripts has the pieces of its Latin form as well
-(`rlea.graph.transliterate`), so that it meets names of either script. Entities without a name of their own, whose
-identifier is a code such as Q42, have no pieces.
+Pieces are character n-grams of two to four letters, and names are compared by cosine, as in `rlea.models.names`. A name
+in another script also has the pieces of its Latin form (`rlea.graph.transliterate`), so that it matches names of either
+script. Entities without a name of their own, whose identifier is a code such as Q42, have no pieces.
 """
 
 from __future__ import annotations
@@ -31,12 +30,12 @@ Offsets = NDArray[np.int64]
 
 _SEPARATOR = re.compile(r"[\W_]")  # as in `rlea.models.names.plain`
 _END, _BOUNDARY, _FIRST_LETTER, _LAST_LETTER, _DROPPED = 0, 1, 2, 0xFFFE, 0xFFFF  # a letter takes 16 bits
-_MOST = 0xFFFF  # how often a piece counts in a name
+_MOST = 0xFFFF  # the greatest count of a piece in a name
 
 
 @dataclass(frozen=True, eq=False)
 class NamePieces(Embeddings):
-    """The vectors of all entities' names, and for each entity a key of its vector and the first letters of its name."""
+    """The vectors of all names, and for each entity a key of its vector and the first letters of its name."""
 
     source_keys: Keys = field(kw_only=True)  # (num_source_entities,) a hash of 64 bits of the vector; 0 without a piece
     target_keys: Keys = field(kw_only=True)
@@ -47,9 +46,9 @@ class NamePieces(Embeddings):
 def embed_name_pieces(graphs: Graphs, progress: Progress = silent) -> NamePieces:
     """The sparse unit vectors that `search_names` compares, of all entities; zero where an entity has no name.
 
-    Those of `rlea.models.names.embed_names`, but for names with letters beyond the Latin alphabet, which have the
-    pieces of both forms (a piece that both have counts as in the form that has it more often), and for entities
-    without a name of their own. Columns, one a piece, go from the most frequent piece to the rarest.
+    They are those of `rlea.models.names.embed_names` with two differences: names with letters beyond the Latin alphabet
+    have the pieces of both forms (the greater count where both have a piece), and entities without a name of their own
+    have none. Columns, one per piece, go from the most frequent piece to the rarest.
     """
     from scipy.sparse import csr_matrix
 
@@ -62,22 +61,22 @@ def embed_name_pieces(graphs: Graphs, progress: Progress = silent) -> NamePieces
     del texts, latin
     progress("names", 1, 3)
     pointers = np.zeros(num_names + 1, dtype=np.int64)
-    room = 3 * int((symbols > _BOUNDARY).sum())  # a word has three pieces a letter
+    room = 3 * int((symbols > _BOUNDARY).sum())  # a word has three pieces per letter
     pieces, counts = np.empty(room, dtype=np.int32), np.empty(room, dtype=np.uint16)
     starts = np.zeros(num_names, dtype=np.uint64)
     known, frequencies = _number_pieces(symbols, ends, others, pointers, pieces, counts, starts)
     pieces, counts = pieces[: pointers[-1]], counts[: pointers[-1]]
     progress("names", 2, 3)
-    # By frequency, then by letters: an order that does not hang on the order of the entities.
+    # By frequency, then by letters: this does not depend on the order of the entities.
     order = np.lexsort((known, -frequencies))
     places = np.empty(len(order), dtype=np.int32)
     places[order] = np.arange(len(order), dtype=np.int32)
     rarities = (log((1.0 + num_names) / (1.0 + frequencies[order])) + 1.0).astype(np.float32)
     most = int(counts.max(initial=1))
-    tellings = np.append(0.0, 1.0 + log(np.arange(1, most + 1)))  # what a piece says that a name has so many times
+    count_weights = np.append(0.0, 1.0 + log(np.arange(1, most + 1)))  # of a piece that a name has so many times
     weights = np.empty(len(pieces), dtype=np.float32)
     keys = np.zeros(num_names, dtype=np.uint64)
-    _weigh_pieces(pointers, pieces, counts, places, rarities, tellings, weights, keys)
+    _weigh_pieces(pointers, pieces, counts, places, rarities, count_weights, weights, keys)
     matrices = []
     for first, stop in ((0, num_sources), (num_sources, num_names)):
         part = slice(pointers[first], pointers[stop])
@@ -102,9 +101,9 @@ def embed_name_pieces(graphs: Graphs, progress: Progress = silent) -> NamePieces
 
 
 def _own_names(graph: KnowledgeGraph) -> list[str]:
-    """The name of every entity on one line, "" where it is nothing but a code that stands for a name.
+    """The name of every entity on one line, "" where it is only a code.
 
-    A label is a name even if it cannot be read ("1984"); the last part of an identifier that cannot be is a code.
+    A label is a name even if it has no letters ("1984"); the unreadable last part of an identifier is a code.
     """
     return [
         name.replace("\n", " ") if is_readable(name) or name != local_name(identifier) else ""
@@ -113,13 +112,13 @@ def _own_names(graph: KnowledgeGraph) -> list[str]:
 
 
 def _latin_forms(texts: list[str]) -> tuple[Ids, list[str]]:
-    """For every text the number of its Latin form in what follows the texts, -1 where there is no other; the forms."""
+    """The Latin forms of texts in other scripts, and for every text the place of its form behind the texts, or -1."""
     others = np.full(len(texts), -1, dtype=np.int32)
     foreign = [place for place, text in enumerate(texts) if not text.isascii()]
     if not foreign:
         return others, []
     forms = transliterate("\n".join(map(texts.__getitem__, foreign))).split("\n")
-    # What is the same without marks and case, as "Île" is, has the same pieces and would only take time.
+    # A form that differs only in marks and case, as that of "Île" does, has the same pieces.
     plain = _without_marks("\n".join(map(texts.__getitem__, foreign))).split("\n")
     changed = [number for number, form in enumerate(forms) if form != plain[number]]
     others[[foreign[number] for number in changed]] = len(texts) + np.arange(len(changed), dtype=np.int32)
@@ -134,8 +133,8 @@ def _without_marks(text: str) -> str:
 def _as_symbols(texts: Sequence[str]) -> tuple[NDArray[np.uint16], Offsets]:
     """The letters of all texts as small numbers, without case and marks, and where each text ends; (num_symbols,).
 
-    Anything between words is a boundary and every text ends with an end. This is `rlea.models.names.plain`, for all
-    texts at once, and each character of the alphabet is looked at once.
+    Anything between words is a boundary, and every text ends with an end symbol. The same as `rlea.models.names.plain`,
+    for all texts at once: each character of the alphabet is looked up once.
     """
     whole = unicodedata.normalize("NFKD", "".join(f"{text}\n" for text in texts)).casefold()
     points = np.frombuffer(whole.encode("utf-32-le", "surrogatepass"), dtype="<u4")
@@ -154,7 +153,7 @@ def _as_symbols(texts: Sequence[str]) -> tuple[NDArray[np.uint16], Offsets]:
             meanings[point] = _BOUNDARY
         else:
             meanings[point] = letter
-            letter = min(letter + 1, _LAST_LETTER)  # of more than 65,000 letters the last are not told apart
+            letter = min(letter + 1, _LAST_LETTER)  # of more than 65,000 letters the last share one number
     symbols = meanings[points]
     symbols = symbols[symbols != _DROPPED]
     return symbols, np.flatnonzero(symbols == _END)
@@ -167,7 +166,7 @@ def _as_symbols(texts: Sequence[str]) -> tuple[NDArray[np.uint16], Offsets]:
 def _cut(symbols, first, stop, keys):  # type: ignore[no-untyped-def]
     """Write the pieces of a text, four letters of 16 bits each, and return their number.
 
-    Words are taken with a boundary before and behind, so that pieces at either end differ from those within.
+    Words have a boundary before and behind, so that pieces at either end differ from those within.
     """
     count = 0
     begin = first
@@ -192,7 +191,7 @@ def _cut(symbols, first, stop, keys):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def _slot(table, key):  # type: ignore[no-untyped-def]
-    """Where the key stands in the hash table, or where there is room for it."""
+    """The place of the key in the hash table, or a free place for it."""
     mask = np.uint64(len(table) - 1)
     slot = mix(key) & mask
     while table[slot] != 0 and table[slot] != key:
@@ -202,7 +201,7 @@ def _slot(table, key):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def _number_pieces(symbols, ends, others, pointers, pieces, counts, starts):  # type: ignore[no-untyped-def]
-    """Cut all texts and number the pieces as they come; returns the pieces and how many names have each."""
+    """Cut all texts into pieces, numbered as they come; returns the pieces and how many names have each."""
     longest, begin = 0, 0
     for end in ends:
         longest, begin = max(longest, end - begin), end + 1
@@ -249,8 +248,8 @@ def _number_pieces(symbols, ends, others, pointers, pieces, counts, starts):  # 
 
 
 @numba.njit(cache=True, parallel=True)
-def _weigh_pieces(pointers, pieces, counts, places, rarities, tellings, weights, keys):  # type: ignore[no-untyped-def]
-    """Number the pieces by frequency, sort those of a name, and weigh them so that their squares add up to 1."""
+def _weigh_pieces(pointers, pieces, counts, places, rarities, count_weights, weights, keys):  # type: ignore[no-untyped-def]
+    """Renumber the pieces by frequency, sort those of a name, and weight them to unit length."""
     for name in numba.prange(len(pointers) - 1):
         begin, end = pointers[name], pointers[name + 1]
         row = np.empty(end - begin, dtype=np.int64)
@@ -263,7 +262,7 @@ def _weigh_pieces(pointers, pieces, counts, places, rarities, tellings, weights,
             value = row[p - begin]
             key = mix(key ^ np.uint64(value)) + np.uint64(1)
             piece, count = value >> 16, value & 0xFFFF
-            weight = tellings[count] * rarities[piece]
+            weight = count_weights[count] * rarities[piece]
             pieces[p], weights[p] = piece, weight
             total += weight * weight
         scale = 1.0 / np.sqrt(total) if total > 0.0 else 0.0

@@ -1,9 +1,9 @@
-"""Rows of vectors, dense and sparse: their lengths and products with the same bits on every machine.
+"""Rows of vectors, dense and sparse: lengths and products with the same bits on every machine.
 
-A BLAS library multiplies matrices fast, but it adds in an order of its own, which differs from processor to processor,
-and rounds at every step. So rows are scaled to whole numbers first, and kept so short that every product and every
-partial sum is a whole number that a float holds exactly: by Cauchy and Schwarz no partial sum is larger than the
-lengths of both rows multiplied. Where nothing is rounded, every order gives the same.
+A BLAS library multiplies matrices fast, but the order of its additions differs from processor to processor, and every
+step rounds. So rows are first scaled to whole numbers, small enough that a float holds every product and every partial
+sum exactly: by the Cauchy-Schwarz inequality no partial sum exceeds the product of both lengths. Where nothing is
+rounded, every order gives the same result.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
 
 LANES = 16  # sums side by side: vector instructions in a fixed order
-SHORTEST = 1e-12  # rows shorter than this count as so long when they are made unit vectors
+SHORTEST = 1e-12  # rows shorter than this are divided by it when they are made unit vectors
 FINE = 2.0**26  # length of scaled rows in double precision: rounding adds sqrt(dim) / 2, and up to 2**26.5 is exact
 COARSE = 4095.0  # likewise in single precision, less what rounding adds: up to 4096 is exact
-_ROUND = 1.5 * 2.0**52  # added and taken away again it leaves the nearest whole number
+_ROUND = 1.5 * 2.0**52  # adding and subtracting it rounds to the nearest whole number
 
 
 @dataclass(frozen=True, eq=False)
 class Scale:
     """How the rows of one side become whole numbers."""
 
-    factors: Doubles  # (num_rows,) what each row is multiplied by; nan where it holds something that is no number
-    unit: float  # what 1 stands for: whole numbers times this are the measure's own
+    factors: Doubles  # (num_rows,) what each row is multiplied by; nan where it holds a value that is not finite
+    unit: float  # whole numbers times this are on the scale of the measure
     is_coarse: bool
 
     @staticmethod
     def of(vectors: Floats, measure: str, *, coarse: bool = False) -> Scale:
-        """For rows compared by `cosine` or `inner`. Coarse rows are multiplied twice as fast, and known to 1 in 4,000.
+        """For rows compared by `cosine` or `inner`. Coarse rows multiply twice as fast and are exact to 1 in 4,000.
 
-        Rows that are compared by inner product are all multiplied by the same number, which the longest decides.
+        Rows compared by inner product all have the same factor, set by the longest.
         """
         lengths = row_lengths(vectors)
         finite = np.isfinite(lengths)
@@ -47,34 +47,34 @@ class Scale:
             factors, unit = reach / np.maximum(lengths, SHORTEST), 1.0 / reach
         else:
             longest = float(lengths[finite].max(initial=0.0)) or 1.0
-            # A power of two, where there is room for it: it rounds nothing away from whole numbers and halves.
+            # A power of two where possible: it does not round whole numbers and halves.
             factor = reach / longest if coarse else math.ldexp(1.0, 26 - math.frexp(longest)[1])
             factors, unit = np.full(len(lengths), factor), 1.0 / factor
         factors[~finite] = np.nan
         return Scale(factors, unit, coarse)
 
     def whole(self, vectors: Floats, ids: Any = slice(None)) -> NDArray[Any]:
-        """The rows with the given ids as whole numbers; zeros where the factor is nan.
+        """The rows with the given ids as whole numbers, (num_ids, dim); zeros where the factor is nan.
 
-        Fine ones as int32, which takes as much memory as the vectors did; to be made float64 by whoever multiplies
-        them.
+        Coarse rows are float32. Fine rows are int32, which takes no more memory than the vectors; make them float64 to
+        multiply.
         """
         own = np.ascontiguousarray(vectors[ids], dtype=np.float32)
         result = np.empty(own.shape, np.float32 if self.is_coarse else np.int32)
-        _scale_rows(own, self.factors[ids], result)
+        scale_rows(own, self.factors[ids], result)
         return result
 
 
 class BlockProduct:
-    """Multiplies blocks of whole numbers in memory that is taken once; a result holds until the next one is made."""
+    """Multiplies blocks of whole numbers in memory allocated once; a result is valid until the next call."""
 
     def __init__(self, most: int, coarse: bool) -> None:
-        """`most`: numbers in a block."""
+        """`most` is the size of the largest block."""
         self._result = np.empty(most, np.float32)
         self._exact = None if coarse else np.empty(most, np.float64)
 
     def __call__(self, rows: NDArray[Any], columns: NDArray[Any]) -> Floats:
-        """Row by row, (num_rows, num_columns); rounded once, if they are fine."""
+        """The products of all rows with all columns, (num_rows, num_columns); fine ones are rounded once."""
         shape, size = (len(rows), len(columns)), len(rows) * len(columns)
         result = self._result[:size].reshape(shape)
         if self._exact is None:
@@ -86,12 +86,12 @@ class BlockProduct:
 
 
 def coarse_reach(dim: int) -> float:
-    """How long coarse rows may be before they are rounded."""
+    """The greatest length of coarse rows before rounding."""
     return COARSE - (math.isqrt(dim) // 2 + 1)
 
 
 def row_lengths(vectors: Floats) -> Doubles:
-    """The Euclidean length of every row, (num_rows,); inf or nan where it holds something that is no number."""
+    """The Euclidean length of every row, (num_rows,); inf or nan where it holds a value that is not finite."""
     return np.asarray(np.sqrt(_square_lengths(np.ascontiguousarray(vectors, dtype=np.float32))))
 
 
@@ -111,7 +111,7 @@ def unit_rows(vectors: Any) -> Any:
 def multiply_pairs(
     source: Floats, target: Floats, scales: tuple[Scale, Scale], source_ids: Any, target_ids: Any
 ) -> Floats:
-    """The products of pairs of rows as the multiplied matrices would hold them; (num_pairs,)."""
+    """The inner products of pairs of rows, the same bits as those of a block; (num_pairs,)."""
     own, other = (np.ascontiguousarray(rows, dtype=np.float32) for rows in (source, target))
     ids = np.asarray(source_ids), np.asarray(target_ids)
     whole = np.asarray(_multiply_whole(own, other, scales[0].factors, scales[1].factors, *ids))
@@ -119,7 +119,7 @@ def multiply_pairs(
 
 
 def from_whole(products: Floats, scales: tuple[Scale, Scale]) -> Floats:
-    """What products of whole numbers, rounded to single precision, say in the measure's own numbers."""
+    """Products of whole numbers, rounded to single precision, on the scale of the measure."""
     with np.errstate(over="ignore"):
         return np.asarray(products.astype(np.float64) * (scales[0].unit * scales[1].unit), dtype=np.float32)
 
@@ -134,8 +134,24 @@ def multiply_sparse_pairs(source: Any, target: Any, source_ids: Any, target_ids:
 
 
 @numba.njit(cache=True)
+def next_shared(own, i, i_stop, other, j, j_stop):  # type: ignore[no-untyped-def]
+    """The places of the next value that two sorted stretches share, own[i:i_stop] and other[j:j_stop].
+
+    Both are the ends of the stretches where no further value is shared.
+    """
+    while i < i_stop and j < j_stop:
+        if own[i] == other[j]:
+            return i, j
+        if own[i] < other[j]:
+            i += 1
+        else:
+            j += 1
+    return i_stop, j_stop
+
+
+@numba.njit(cache=True)
 def whole_of(value):  # type: ignore[no-untyped-def]
-    """The whole number nearest to a number below 2**51, of two equally near the even one."""
+    """Round a number below 2**51 to the nearest whole number, halves to the even one."""
     return (value + _ROUND) - _ROUND
 
 
@@ -165,7 +181,8 @@ def _square_lengths(vectors):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, parallel=True)
-def _scale_rows(vectors, factors, result):  # type: ignore[no-untyped-def]
+def scale_rows(vectors, factors, result):  # type: ignore[no-untyped-def]
+    """Multiply rows by their factors and round to whole numbers; zeros where the factor is nan."""
     for i in numba.prange(len(vectors)):
         factor = factors[i]
         if factor != factor:
@@ -181,7 +198,7 @@ def _multiply_whole(source, target, source_factors, target_factors, source_ids, 
     for k in numba.prange(len(source_ids)):
         a, b = source[source_ids[k]], target[target_ids[k]]
         a_factor, b_factor = source_factors[source_ids[k]], target_factors[target_ids[k]]
-        sums = np.zeros(LANES, np.float64)  # exact, so that their order is no matter
+        sums = np.zeros(LANES, np.float64)  # exact, so that their order does not matter
         whole = len(a) // LANES * LANES
         for start in range(0, whole, LANES):
             for lane in range(LANES):
@@ -220,32 +237,27 @@ def _multiply_sparse_pairs(  # type: ignore[no-untyped-def]
         i, i_stop = s_starts[source_ids[k]], s_starts[source_ids[k] + 1]
         j, j_stop = t_starts[target_ids[k]], t_starts[target_ids[k] + 1]
         total = np.float32(0.0)
-        while i < i_stop and j < j_stop:
-            if s_columns[i] == t_columns[j]:
-                total += np.float32(s_values[i]) * np.float32(t_values[j])
-                i += 1
-                j += 1
-            elif s_columns[i] < t_columns[j]:
-                i += 1
-            else:
-                j += 1
+        i, j = next_shared(s_columns, i, i_stop, t_columns, j, j_stop)
+        while i < i_stop:
+            total += np.float32(s_values[i]) * np.float32(t_values[j])
+            i, j = next_shared(s_columns, i + 1, i_stop, t_columns, j + 1, j_stop)
         result[k] = total
     return result
 
 
 @numba.njit(cache=True)
 def lane_product(a, b):  # type: ignore[no-untyped-def]
-    """The inner product of two vectors, in sixteen sums side by side: vector instructions without fast mathematics.
+    """The inner product of two vectors in sixteen sums side by side: vector instructions in a fixed order.
 
-    With fast mathematics code that is compiled afresh and code that is loaded from the disk may round differently.
+    With fastmath, freshly compiled code and code loaded from disk may round differently.
     """
-    sums = np.zeros(16, np.float32)
-    whole = len(a) // 16 * 16
-    for start in range(0, whole, 16):
-        for lane in range(16):
+    sums = np.zeros(LANES, np.float32)
+    whole = len(a) // LANES * LANES
+    for start in range(0, whole, LANES):
+        for lane in range(LANES):
             sums[lane] += a[start + lane] * b[start + lane]
     total = np.float32(0.0)
-    for lane in range(16):
+    for lane in range(LANES):
         total += sums[lane]
     for d in range(whole, len(a)):
         total += a[d] * b[d]

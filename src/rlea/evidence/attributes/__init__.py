@@ -1,7 +1,7 @@
-"""Attribute evidence: how far the literals of two entities speak for their being the same.
+"""Attribute evidence: how far the literals of two entities suggest that they match.
 
-Values are compared by what they are (numbers, dates, places, codes, text), weighed by how rare they are, and only where
-the two attributes are known, or found, to correspond.
+Values are compared by kind (numbers, dates, places, codes, text), weighted by rarity, and only under attributes that
+correspond.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Two literals: how far they agree, from 0 to 1, and how many entities of either graph would agree as well."""
+"""Comparing two literals: how far they agree, from 0 to 1, and how many entities would agree as much."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ import numpy as np
 
 from rlea.arithmetic import cos_of, exp_of
 from rlea.evidence.attributes.values import CODE, DATE, NUM_ORDERED, NUMBER, PLACE, TEXT, day_number
+from rlea.search.rows import next_shared
 
-NUMBER_SCALE = 0.02  # relative error at which the agreement of numbers is 1/e: figures of other years or sources
+NUMBER_SCALE = 0.02  # relative error at which numbers agree by 1/e: figures of other years or sources
 DATE_SCALE = 0.6  # likewise for dates, in units of the coarser: the next year, or the next day, agrees by 0.19
-PLACE_SCALE = 0.05  # likewise for places, in degrees (5.6 km): where in a town its place is differs by that much
+PLACE_SCALE = 0.05  # likewise for places, in degrees (5.6 km): sources put a town's point that far apart
 PLACE_GRAIN = 0.01  # degrees; no two maps agree more closely
 CORE_AGREEMENT = 0.8  # of codes that differ by letters that one lacks ("0050928" and "tt0050928")
 DEGREE = math.pi / 180  # in radians
-LEAST = 0.1  # agreement below is none
+LEAST = 0.1  # less agreement counts as none
 UNLIKE = -1.0  # not comparable
-# Texts that share half of what they have are unrelated more often than not.
-TEXT_NOTHING = 0.5
-TEXT_NEIGHBOURS = 10.0  # how many texts are thought to lie between equal texts and wholly unlike ones
+TEXT_NOTHING = 0.5  # share in common at which texts agree by 0: they are unrelated more often than not
+TEXT_NEIGHBOURS = 10.0  # texts assumed to lie between equal and wholly different ones
 
 
-# Every array of a side that is handed to a function costs time, so what is called most, for texts, is inlined.
+# Passing the many arrays of a side costs time, so what is called most often (for texts) is inlined.
 @numba.njit(cache=True, inline="always")
 def compare(source, target, texts, p, q, factor, num_entities):  # type: ignore[no-untyped-def]
     """Agreement of literal p of the source with literal q of the target, and the entities that share as much.
 
-    The agreement is in [0, 1], or UNLIKE where the two cannot be compared. `factor` is what numbers of the source are
-    multiplied with, 1 where nothing is known of it. The second number is the larger of the counts in both graphs, at
-    least 1, `num_entities` the larger of their sizes.
+    The agreement is in [0, 1], or UNLIKE where the two cannot be compared. Numbers of the source are multiplied by
+    `factor`. The second result is the larger of the counts in both graphs, at least 1; `num_entities` is the size of
+    the larger graph.
     """
     one, other = source.kind[p], target.kind[q]
     if one >= TEXT and other >= TEXT:
@@ -97,7 +97,7 @@ def _compare_numbers(source, target, p, q, factor):  # type: ignore[no-untyped-d
 
 @numba.njit(cache=True)
 def _as_days(side, place):  # type: ignore[no-untyped-def]
-    """First and last day, also of a number that is a year; nothing where it is none."""
+    """First and last day of a date or of a number that is a year; last before first for any other number."""
     if side.kind[place] == DATE:
         return side.low[place], side.high[place]
     year = side.written[place]
@@ -118,7 +118,7 @@ def _compare_dates(source, target, p, q):  # type: ignore[no-untyped-def]
         return UNLIKE, 1.0
     first, last = min(low, other_low), max(high, other_high)
     agreement = 1.0
-    # As far as both tell they agree if the days of one are among those of the other.
+    # They agree fully if the days of one lie within those of the other.
     if not (low <= other_low and other_high <= high) and not (other_low <= low and high <= other_high):
         width = max(high - low, other_high - other_low) + 1.0
         apart = abs((low + high) - (other_low + other_high)) / 2
@@ -153,7 +153,7 @@ def _compare_places(source, target, p, q):  # type: ignore[no-untyped-def]
         wide = reach / max(cos_of(side.low[place] * DEGREE), 0.01)
         beside = _between(side, side.sorted_low, attribute, PLACE, side.low[place] - reach, side.low[place] + reach)
         above = _between(side, side.sorted_high, attribute, PLACE, side.high[place] - wide, side.high[place] + wide)
-        # How many lie in the square, if latitude and longitude had nothing to do with each other.
+        # How many lie in the square if latitude and longitude were independent.
         count = max(count, beside * above / max(everywhere, 1))
     return agreement, count
 
@@ -170,17 +170,17 @@ def _compare_texts(source, target, texts, p, q, num_entities):  # type: ignore[n
     one, other = source.text[p], target.text[q]
     if one == other:
         return 1.0, _most(source.text_count[one], target.text_count[one])
-    # Half of what both have at the best is not enough.
+    # Counted only where their lengths allow more than half in common.
     few = texts.gram_starts[one + 1] - texts.gram_starts[one]
     many = texts.gram_starts[other + 1] - texts.gram_starts[other]
     likeness = 0.0
     if 2.0 * min(few, many) > TEXT_NOTHING * (few + many):
         shared = _count_shared(texts.grams, texts.gram_starts, one, other)
         likeness = 2.0 * shared / (few + many)
-    told, total = _weigh_shared(texts.words, texts.word_starts, texts.word_weight, one, other)
-    # Across languages words are not the same words by being spelt alike, but names are spelt alike from end to end.
+    shared_weight, total = _weigh_shared(texts.words, texts.word_starts, texts.word_weight, one, other)
+    # Across languages only whole texts are compared: names are spelt alike, single words mean different things.
     if not (source.language[p] and target.language[q] and source.language[p] != target.language[q]) and total > 0.0:
-        likeness = max(likeness, 2.0 * told / total)
+        likeness = max(likeness, 2.0 * shared_weight / total)
     agreement = (likeness - TEXT_NOTHING) / (1.0 - TEXT_NOTHING)
     if agreement < LEAST:
         return 0.0, 1.0
@@ -188,41 +188,31 @@ def _compare_texts(source, target, texts, p, q, num_entities):  # type: ignore[n
         max(source.text_count[one], target.text_count[one]), max(source.text_count[other], target.text_count[other])
     )
     count = max(count, 1.0 + TEXT_NEIGHBOURS * (1.0 - agreement))
-    if told > 0.0:
-        count = max(count, num_entities * exp_of(-told))
+    if shared_weight > 0.0:
+        count = max(count, num_entities * exp_of(-shared_weight))
     return agreement, count
 
 
 @numba.njit(cache=True)
 def _count_shared(grams, starts, one, other):  # type: ignore[no-untyped-def]
-    i, j, shared = starts[one], starts[other], 0
-    while i < starts[one + 1] and j < starts[other + 1]:
-        if grams[i] == grams[j]:
-            shared += 1
-            i += 1
-            j += 1
-        elif grams[i] < grams[j]:
-            i += 1
-        else:
-            j += 1
+    stop, other_stop, shared = starts[one + 1], starts[other + 1], 0
+    i, j = next_shared(grams, starts[one], stop, grams, starts[other], other_stop)
+    while i < stop:
+        shared += 1
+        i, j = next_shared(grams, i + 1, stop, grams, j + 1, other_stop)
     return shared
 
 
 @numba.njit(cache=True)
 def _weigh_shared(words, starts, weight, one, other):  # type: ignore[no-untyped-def]
-    """The weights of the words that both texts have, and of all words of either."""
-    told, total = 0.0, 0.0
+    """The weights of the words that both texts have, and of all words of both."""
+    shared_weight, total = 0.0, 0.0
     for text in (one, other):
         for place in range(starts[text], starts[text + 1]):
             total += weight[words[place]]
-    i, j = starts[one], starts[other]
-    while i < starts[one + 1] and j < starts[other + 1]:
-        if words[i] == words[j]:
-            told += weight[words[i]]
-            i += 1
-            j += 1
-        elif words[i] < words[j]:
-            i += 1
-        else:
-            j += 1
-    return told, total
+    stop, other_stop = starts[one + 1], starts[other + 1]
+    i, j = next_shared(words, starts[one], stop, words, starts[other], other_stop)
+    while i < stop:
+        shared_weight += weight[words[i]]
+        i, j = next_shared(words, i + 1, stop, words, j + 1, other_stop)
+    return shared_weight, total

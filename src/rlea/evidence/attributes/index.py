@@ -1,39 +1,33 @@
-"""Which pairs of entities are looked at: those that share something rare, never all pairs."""
+"""Which pairs of entities are compared: those that share something rare, never all pairs."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numba
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from rlea.evidence.attributes.comparison import NUMBER_SCALE
-from rlea.evidence.attributes.values import DATE, NUMBER, PLACE, Doubles, Side, Told, years_of
+from rlea.evidence.attributes.values import DATE, NUMBER, PLACE, ComparableValues, Doubles, Side, years_of
 from rlea.evidence.paris.literals import rounded
 
-if TYPE_CHECKING:
-    import polars as pl
-
-_JOINED_VALUES = 12  # of an entity, the rarest, that are tried two by two
+_JOINED_VALUES = 12  # rarest values of an entity that are combined two by two
 
 Codes = NDArray[np.int64]  # source id * number of targets + target id
 
 
 def share_keys(keys: pl.DataFrame, num_targets: int, max_pairs: int) -> Codes:
-    """Pairs that share a key of which at most `max_pairs` pairs of entities have their share; sorted, each once."""
+    """Pairs of entities that share a key which at most `max_pairs` pairs share; sorted, each once."""
     rows = _rare(keys.select("side", "entity", "key").unique(), "key", max_pairs)
     found = rows.filter(side=0).join(rows.filter(side=1), on="key")
     codes = found["entity"].to_numpy().astype(np.int64) * num_targets + found["entity_right"].to_numpy()
     return np.unique(codes)
 
 
-def count_overlap(told: Told, max_pairs: int) -> tuple[Doubles, Doubles, Doubles]:
-    """Rare keys that two attributes share, (num_source_attributes, num_target_attributes), and the keys of either."""
-    import polars as pl
-
-    keys = told.keys.filter(pl.col("attribute").is_not_null())
-    num = len(told.source_attributes), len(told.target_attributes)
+def count_overlap(values: ComparableValues, max_pairs: int) -> tuple[Doubles, Doubles, Doubles]:
+    """Rare keys that two attributes share, (num_source_attributes, num_target_attributes), and all keys of each."""
+    keys = values.keys.filter(pl.col("attribute").is_not_null())
+    num = len(values.source_attributes), len(values.target_attributes)
     distinct = keys.select("side", "attribute", "key").unique()
     counts = []
     for side in (0, 1):
@@ -48,9 +42,7 @@ def count_overlap(told: Told, max_pairs: int) -> tuple[Doubles, Doubles, Doubles
 
 
 def _rare(rows: pl.DataFrame, name: str, max_pairs: int) -> pl.DataFrame:
-    """The rows of keys that both sides have, and that few pairs share."""
-    import polars as pl
-
+    """The rows of keys that both sides have and that at most `max_pairs` pairs share."""
     counts = rows.group_by(name).agg(
         (pl.col("side") == 0).sum().cast(pl.Int64).alias("sources"),
         (pl.col("side") == 1).sum().cast(pl.Int64).alias("targets"),
@@ -60,26 +52,26 @@ def _rare(rows: pl.DataFrame, name: str, max_pairs: int) -> pl.DataFrame:
 
 
 def share_numbers(
-    told: Told, partners: NDArray[np.int64], factors: Doubles, num_targets: int, max_neighbours: int
+    values: ComparableValues, partners: NDArray[np.int64], factors: Doubles, num_targets: int, max_neighbours: int
 ) -> Codes:
-    """Pairs with nearly the same number under attributes that correspond, where few targets are that near.
+    """Pairs with nearly the same number under corresponding attributes, where few targets are that near.
 
-    `partners` has a row (source attribute, target attribute) for each of them.
+    `partners` has a row (source attribute, target attribute) for each correspondence.
     """
-    import polars as pl
-
     parts = [np.zeros(0, dtype=np.int64)]
-    entities = [np.repeat(np.arange(len(side.starts) - 1), np.diff(side.starts)) for side in (told.source, told.target)]
+    entities = [
+        np.repeat(np.arange(len(side.starts) - 1), np.diff(side.starts)) for side in (values.source, values.target)
+    ]
     frames = [
         pl.DataFrame({"group": side.attribute.astype(np.int64), "entity": own, "low": side.low, "kind": side.kind})
         .filter(pl.col("kind") == NUMBER)
         .sort("group", "low", "entity")
-        for side, own in zip((told.source, told.target), entities, strict=True)
+        for side, own in zip((values.source, values.target), entities, strict=True)
     ]
     columns = [(frame["entity"].to_numpy().astype(np.int64), frame["low"].to_numpy()) for frame in frames]
     marks = [
         np.searchsorted(frame["group"].to_numpy(), np.arange(number + 1))
-        for frame, number in zip(frames, (len(told.source_attributes), len(told.target_attributes)), strict=True)
+        for frame, number in zip(frames, (len(values.source_attributes), len(values.target_attributes)), strict=True)
     ]
     for one, other in partners.tolist():
         own, theirs = slice(marks[0][one], marks[0][one + 1]), slice(marks[1][other], marks[1][other + 1])
@@ -97,18 +89,19 @@ def share_numbers(
     return np.unique(np.concatenate(parts))
 
 
-def share_jointly(told: Told, partners: NDArray[np.int64], factors: Doubles, num_targets: int, max_pairs: int) -> Codes:
-    """Pairs that share two values, rare together though neither need be so by itself: a year and a running time.
+def share_jointly(
+    values: ComparableValues, partners: NDArray[np.int64], factors: Doubles, num_targets: int, max_pairs: int
+) -> Codes:
+    """Pairs that share two values which are rare together, though neither need be rare: a year and a running time.
 
-    Values count under attributes that correspond (`partners`, as above), dates as years and numbers as three digits.
+    Values are compared under corresponding attributes (`partners`, as above), dates as years and numbers to three
+    digits.
     """
-    import polars as pl
-
     table = pl.DataFrame(partners, schema={"attribute": pl.Int64, "as": pl.Int64}, orient="row").with_columns(
         pl.Series("factor", factors[partners[:, 0], partners[:, 1]], dtype=pl.Float64)
     )
-    source = _values(told.source).join(table, on="attribute")
-    target = _values(told.target).with_columns(pl.col("attribute").alias("as"), pl.lit(1.0).alias("factor"))
+    source = _values(values.source).join(table, on="attribute")
+    target = _values(values.target).with_columns(pl.col("attribute").alias("as"), pl.lit(1.0).alias("factor"))
     number = rounded(pl.col("low") * pl.col("factor"), 3).cast(pl.String)
     value = pl.when(pl.col("kind") == NUMBER).then(number).otherwise(pl.col("whole").cast(pl.String))
     key = pl.concat_str("as", "kind", value, separator=" ").alias("key")
@@ -122,7 +115,7 @@ def share_jointly(told: Told, partners: NDArray[np.int64], factors: Doubles, num
         (pl.col("side") == 0).sum().cast(pl.Int64).alias("sources"),
         (pl.col("side") == 1).sum().cast(pl.Int64).alias("targets"),
     )
-    # Numbered from the rarest on, then by what they say, so that no choice below hangs on the order of entities.
+    # Numbered from the rarest, then by key, so that no choice below depends on the order of entities.
     counts = counts.filter((pl.col("sources") > 0) & (pl.col("targets") > 0)).sort(
         pl.col("sources") * pl.col("targets"), "key"
     )
@@ -136,9 +129,7 @@ def share_jointly(told: Told, partners: NDArray[np.int64], factors: Doubles, num
 
 
 def _values(side: Side) -> pl.DataFrame:
-    """Entity, attribute, kind, number (`low`) and, for dates and texts, a whole number that tells them apart."""
-    import polars as pl
-
+    """Entity, attribute, kind, number (`low`) and, for dates and texts, a whole number that identifies them."""
     return pl.DataFrame(
         {
             "entity": np.repeat(np.arange(len(side.starts) - 1, dtype=np.int32), np.diff(side.starts)),

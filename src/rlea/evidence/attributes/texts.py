@@ -1,24 +1,23 @@
-"""Texts as the words and the groups of three letters that they have."""
+"""Texts as sets of words and of trigrams (three letters in a row)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numba
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from rlea.arithmetic import log
+from rlea.evidence.paris.facts import group_starts
 from rlea.graph import Ids
-
-if TYPE_CHECKING:
-    import polars as pl
 
 Starts = NDArray[np.int64]
 
 
 class Texts(NamedTuple):
-    """The distinct texts of both graphs: words and groups of three letters, each sorted and without repetition."""
+    """The distinct texts of both graphs: the words and trigrams of each, sorted and without repetition."""
 
     word_starts: Starts  # (num_texts + 1,)
     words: Ids
@@ -28,9 +27,7 @@ class Texts(NamedTuple):
 
 
 def write_texts(texts: list[str], having: pl.DataFrame, num_entities: int) -> Texts:
-    """The words and letters of distinct texts; `having` says which entity (side, entity) has which text."""
-    import polars as pl
-
+    """Words and trigrams of distinct texts; `having` has a row (side, entity, text) for every text of an entity."""
     numbers = np.arange(len(texts), dtype=np.int32)
     exploded = (
         pl.DataFrame({"text": numbers, "word": pl.Series(texts, dtype=pl.String)})
@@ -41,12 +38,10 @@ def write_texts(texts: list[str], having: pl.DataFrame, num_entities: int) -> Te
     )
     known = exploded.select(pl.col("word").unique().sort()).with_row_index("number")
     exploded = exploded.join(known, on="word").with_columns(pl.col("number").cast(pl.Int32)).sort("text", "number")
-    told_by = having.join(exploded.select("text", "number"), on="text").select("side", "entity", "number").unique()
-    counts = np.bincount(told_by["number"].to_numpy(), minlength=len(known)).clip(min=1)
-    starts = np.zeros(len(texts) + 1, dtype=np.int64)
-    np.cumsum(np.bincount(exploded["text"].to_numpy(), minlength=len(texts)), out=starts[1:])
+    owners = having.join(exploded.select("text", "number"), on="text").select("side", "entity", "number").unique()
+    counts = np.bincount(owners["number"].to_numpy(), minlength=len(known)).clip(min=1)
     return Texts(
-        starts,
+        group_starts(exploded["text"].to_numpy(), len(texts)),
         exploded["number"].to_numpy().astype(np.int32),
         log(max(num_entities, 1) / counts).clip(min=0.0),
         *write_grams(texts),
@@ -54,7 +49,7 @@ def write_texts(texts: list[str], having: pl.DataFrame, num_entities: int) -> Te
 
 
 def write_grams(texts: list[str]) -> tuple[Starts, NDArray[np.uint64]]:
-    """Where the groups of each text start, and the groups of three letters, each once and sorted within a text."""
+    """Where the trigrams of each text start, (num_texts + 1,), and the trigrams, each once and sorted within a text."""
     whole = "".join(f"{text}\n" for text in texts).encode("utf-32-le", "surrogatepass")
     points = np.frombuffer(whole, dtype="<u4").astype(np.uint64)
     starts = np.zeros(len(texts) + 1, dtype=np.int64)
@@ -71,7 +66,7 @@ def _write_grams(points, starts, grams):  # type: ignore[no-untyped-def]
         if points[end] != 10:
             continue
         begin = size
-        # A blank before and after: the ends of words tell words apart.
+        # With a blank before and after: how a text begins and ends counts too.
         before, last = np.uint64(32), np.uint64(32)
         for place in range(first, end + 1):
             point = points[place] if place < end else np.uint64(32)

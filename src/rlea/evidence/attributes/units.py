@@ -1,17 +1,13 @@
-"""Units of measurement: what a unit measures, and how much of the chosen one of its kind it is."""
+"""Units of measurement: what each measures, and its size in the standard unit of its kind."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
-
-if TYPE_CHECKING:
-    import polars as pl
+import polars as pl
 
 NO_UNIT = 0
 _KINDS = ("", "length", "area", "volume", "mass", "time", "speed", "temperature", "share", "power", "data")
-# (kind, in metres, square metres, litres, kilograms, seconds, metres a second, ..., the ways to write it).
+# (kind, size in metres, square metres, litres, kilograms, seconds, metres per second, ..., spellings)
 _UNITS = (
     ("length", 1e-3, "mm millimetre millimetres millimeter millimeters"),
     ("length", 1e-2, "cm centimetre centimetres centimeter centimeters"),
@@ -53,8 +49,8 @@ _UNITS = (
 )
 _FREEZING = 32.0  # water, in degrees Fahrenheit; degrees Celsius count from there
 
-# Some write 1.80 m where others write 180 and mean centimetres: what the numbers of two attributes that correspond may
-# differ by. Those of one kind, each way.
+# Factors by which the numbers of two corresponding attributes may differ, each way: one graph writes 1.80 and means
+# metres, the other 180 and means centimetres.
 FACTORS = np.array(
     sorted(
         {
@@ -88,12 +84,10 @@ def _tables() -> tuple[list[str], list[int], list[float], list[float]]:
 def measure(literals: pl.DataFrame) -> pl.DataFrame:
     """The columns `written`, `measured` (Float64) and `unit` (Int16) for rows with `value`, `datatype` and `number`.
 
-    `number` is what a value without a unit is, null where it is no number. `written` is the number as it stands,
-    `measured` the same in the first unit of its kind (metres, kilograms, seconds, ...), null where there is no number;
-    `unit` is the kind, 0 where no unit is known.
+    `number` is the value as a number where it has no unit, else null. `written` is the number as it is written,
+    `measured` the same in the standard unit of its kind (metres, kilograms, seconds, ...); both are null where there is
+    no number. `unit` is the kind, 0 where no unit is known.
     """
-    import polars as pl
-
     names, kinds, factors, offsets = _tables()
     table = pl.DataFrame(
         {"name": names, "kind": kinds, "factor": factors, "offset": offsets}, schema_overrides={"kind": pl.Int16}
@@ -106,7 +100,7 @@ def measure(literals: pl.DataFrame) -> pl.DataFrame:
         pl.when(pl.col("number").is_not_null()).then(pl.col("datatype").str.extract(_DATATYPES, 1)),
     )
     frame = literals.select(
-        # "10 M" are no metres and "3D" is no time, so that short forms are told by case.
+        # "10 M" is not a length and "3D" not a time, so short spellings are case-sensitive.
         pl.when(name.str.len_chars() > 3).then(name.str.to_lowercase()).otherwise(name).alias("name"),
         tail.struct.field("1").str.replace_all(",", "", literal=True).cast(pl.Float64, strict=False).alias("head"),
         (tall.struct.field("1").cast(pl.Float64) + tall.struct.field("2").cast(pl.Float64) / 12).alias("feet"),

@@ -1,37 +1,35 @@
-"""The literals of both graphs as compiled code wants them: what each is, its value, and how many entities have it."""
+"""The literals of both graphs as arrays for compiled code: kind, value, and how many entities have the same."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from rlea.evidence.attributes.texts import Texts, write_texts
 from rlea.evidence.attributes.units import NO_UNIT, measure
-from rlea.evidence.paris.facts import RDF_TYPE
+from rlea.evidence.paris.facts import RDF_TYPE, group_starts
 from rlea.evidence.paris.literals import YEAR, literal_keys, rounded
 from rlea.graph import Ids, KnowledgeGraph
 from rlea.graph.names import local_name
 from rlea.graph.transliterate import transliterate
 
-if TYPE_CHECKING:
-    import polars as pl
-
 Doubles = NDArray[np.float64]
 Starts = NDArray[np.int64]
 
 NUMBER, DATE, PLACE, TEXT, CODE = range(5)
-NUM_ORDERED = 3  # the first kinds have an order, and a neighbourhood
+NUM_ORDERED = 3  # the first three kinds have an order: values have neighbours
 
-_YEAR_LIKE = 0.9  # share of the bare numbers of an attribute that could be years, from which on they are
-_CODE_DIGITS = 0.5  # share of digits from which on a text of several words is a code ("0000 0001 2145 3310")
+_YEAR_LIKE = 0.9  # of an attribute's numbers without a unit; if so many could be years, all are read as years
+_CODE_DIGITS = 0.5  # share of digits from which a text of several words is a code ("0000 0001 2145 3310")
 _LONGEST_CODE = 40
-_CORE_DIGITS = 5  # least digits by which a code is known without its letters: fewer meet by chance
-_MOST_WORDS = 40  # of a text: descriptions may be long, and what tells stands early
-_LAST_YEAR = 3000  # later ones are one year
+_CORE_DIGITS = 5  # fewest digits that identify a code without its letters: fewer agree by chance
+_MOST_WORDS = 40  # of a text: descriptions may be long, and the distinctive words come early
+_LAST_YEAR = 3000  # later years count as one
 _LATITUDE = {"lat", "latitude"}
 _LONGITUDE = {"long", "lon", "lng", "longitude"}
 _DEGREES = r"^\(?\s*([+-]?\d{1,2}\.\d+)\s*[,;\s]\s*([+-]?\d{1,3}\.\d+)\s*\)?$"
@@ -42,10 +40,10 @@ _DATE_KEY = r"^d:(-?\d+)-(\d{2})(?:-(\d{2}))?"
 class Side(NamedTuple):
     """One graph. The literals of entity e are starts[e]:starts[e + 1], sorted by attribute.
 
-    `low` and `high` are the first and the last day of a date, latitude and longitude of a place, and twice the number,
-    in the first unit of its kind, of a number; 0 for all else. -1 stands for a `text`, `compact` or `core` that is not.
-    The ordered values of attribute a and kind k are `sorted_low` (and `sorted_high`) between the marks
-    ordered_starts[a * NUM_ORDERED + k] and the next.
+    `low` and `high` are the first and the last day of a date, latitude and longitude of a place, and both the number in
+    the standard unit of its kind for a number; 0 for all other kinds. `text`, `compact` and `core` are -1 for none. The
+    values of attribute a and kind k, sorted, are `sorted_low` (and `sorted_high`) from
+    ordered_starts[a * NUM_ORDERED + k] to the next start.
     """
 
     starts: Starts  # (num_entities + 1,)
@@ -53,43 +51,41 @@ class Side(NamedTuple):
     kind: NDArray[np.int8]
     low: Doubles
     high: Doubles
-    written: Doubles  # numbers as they stand in the file
+    written: Doubles  # numbers as written in the file
     unit: NDArray[np.int16]
-    text: Ids  # number of the text, whatever the order of its words
-    compact: Ids  # number of the text without blanks
-    core: Ids  # number of the digits of a code
-    is_bare: NDArray[np.bool_]  # numbers, and codes of nothing but digits
+    text: Ids  # id of the text, whatever the order of its words
+    compact: Ids  # id of the text without blanks
+    core: Ids  # id of the digits of a code
+    is_bare: NDArray[np.bool_]  # numbers, and codes of digits only
     language: NDArray[np.int16]  # 0 where none is given
-    meaning: Starts  # the same for literals of this graph of which one is no news after the other
+    meaning: Starts  # equal for literals of this graph that repeat each other
     ordered_starts: Starts  # (num_attributes * NUM_ORDERED + 1,)
     sorted_low: Doubles
     sorted_high: Doubles
     text_count: Ids  # (num_texts,) entities of this graph that have the text
     compact_count: Ids  # (num_compacts,)
     core_count: Ids  # (num_cores,)
-    repetition: Doubles  # (num_attributes,) share of values that are not the only ones of their kind
+    repetition: Doubles  # (num_attributes,) share of literals whose value occurs more than once
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
-    """Both graphs made comparable."""
+class ComparableValues:
+    """The literals of both graphs, with common ids for equal texts."""
 
     source: Side
     target: Side
     texts: Texts
     source_attributes: tuple[str, ...]
     target_attributes: tuple[str, ...]
-    source_functionality: Doubles  # (num_attributes,) entities that have the attribute, over its literals
+    source_functionality: Doubles  # (num_attributes,) entities that have the attribute / its literals
     target_functionality: Doubles
-    source_rows: Ids  # (num_literals,) where the literals stand in the graph; of a place, its latitude
+    source_rows: Ids  # (num_literals,) rows of the literals in the graph; for a place, the row of its latitude
     target_rows: Ids
-    keys: pl.DataFrame  # side (0, 1), entity, attribute (null for words and cells), key: what candidates may share
+    keys: pl.DataFrame  # side (0, 1), entity, attribute (null for words and map cells), key: what candidates may share
 
 
-def tell(source: KnowledgeGraph, target: KnowledgeGraph, *, max_attributes: int = 2000) -> Told:
-    """The literals of both graphs, read and numbered alike."""
-    import polars as pl
-
+def read_values(source: KnowledgeGraph, target: KnowledgeGraph, *, max_attributes: int = 2000) -> ComparableValues:
+    """Read the literals of both graphs, with common ids for equal texts."""
     names: list[tuple[str, ...]] = []
     parts = []
     for number, graph in enumerate((source, target)):
@@ -97,32 +93,32 @@ def tell(source: KnowledgeGraph, target: KnowledgeGraph, *, max_attributes: int 
         names.append(kept)
         parts.append(rows.select(pl.lit(number, dtype=pl.Int8).alias("side"), pl.all()))
     frame = _numbered(_join_coordinates(_read(pl.concat(parts)), names))
-    # Rows of one entity and attribute stand in an order that hangs on what they say.
-    said = "kind", "low", "high", "written", "compact", "text", "language"
-    frame = frame.sort("side", "entity", "attribute", *said, "row")
+    # The order of the rows of one entity and attribute depends on their values only.
+    order = "kind", "low", "high", "written", "compact", "text", "language"
+    frame = frame.sort("side", "entity", "attribute", *order, "row")
     num_entities = source.num_entities, target.num_entities
     textual = frame.filter(pl.col("text") >= 0)
     texts = textual.select("text", "sorted").unique().sort("text")["sorted"].to_list()
     words = write_texts(texts, textual.select("side", "entity", "text").unique(), sum(num_entities))
     sides = [_side(frame, number, num_entities[number], len(names[number])) for number in (0, 1)]
-    return Told(
+    own, other = (frame.filter(side=number) for number in (0, 1))
+    functionality = pl.col("entity").n_unique() / pl.len()
+    return ComparableValues(
         sides[0],
         sides[1],
         words,
         names[0],
         names[1],
-        _functionality(frame, 0, len(names[0])),
-        _functionality(frame, 1, len(names[1])),
-        frame.filter(side=0)["row"].to_numpy().astype(np.int32),
-        frame.filter(side=1)["row"].to_numpy().astype(np.int32),
+        _by_attribute(own, functionality, len(names[0])),
+        _by_attribute(other, functionality, len(names[1])),
+        own["row"].to_numpy().astype(np.int32),
+        other["row"].to_numpy().astype(np.int32),
         _keys(frame),
     )
 
 
 def _rows(graph: KnowledgeGraph, max_attributes: int) -> tuple[pl.DataFrame, tuple[str, ...]]:
-    """Entity, attribute, value, datatype and language of the literals that may speak, and the attributes they have."""
-    import polars as pl
-
+    """The literals of the most frequent attributes as rows, and the names of these attributes."""
     literals = graph.literals
     allowed = np.array([name != RDF_TYPE for name in graph.attributes], dtype=np.bool_)
     counts = np.bincount(literals.attribute_ids, minlength=len(allowed)) * allowed
@@ -145,10 +141,8 @@ def _rows(graph: KnowledgeGraph, max_attributes: int) -> tuple[pl.DataFrame, tup
 
 
 def _read(frame: pl.DataFrame) -> pl.DataFrame:
-    """What every literal is, and its value; those that say nothing are left out."""
-    import polars as pl
-
-    # Values recur, so each is read once.
+    """The kind and value of every literal; empty ones are left out."""
+    # Values repeat, so each is read once.
     distinct = _read_distinct(frame.select("value", "datatype").unique(maintain_order=True))
     frame = frame.join(distinct, on=["value", "datatype"], how="left", maintain_order="left")
     years = pl.col("may_be_year").sum().over("side", "attribute")
@@ -193,9 +187,7 @@ def _read(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _read_distinct(literals: pl.DataFrame) -> pl.DataFrame:
-    """Everything that distinct pairs of value and datatype could be; null where they could not."""
-    import polars as pl
-
+    """All readings of distinct (value, datatype) rows: number, date, place, code, words; null where impossible."""
     plain, key, datatype = pl.col("plain"), pl.col("key"), pl.col("datatype")
     keyed = pl.concat([literals, literal_keys(literals).select("key", "precision")], how="horizontal")
     read = keyed.with_columns(
@@ -233,7 +225,7 @@ def _read_distinct(literals: pl.DataFrame) -> pl.DataFrame:
 
 
 def _days(frame: pl.DataFrame) -> tuple[Doubles, Doubles]:
-    """First and last day of every date, counted from the first of March of the year 0; 0 for all else."""
+    """First and last day of every date, counted from 1 March of year 0; 0 for all other kinds."""
     year, month, day = (frame[name].fill_null(0).to_numpy().astype(np.int64) for name in ("y", "m", "d"))
     has_month, has_day = month > 0, day > 0
     first = day_number(year, np.where(has_month, month, 1), np.where(has_day, day, 1))
@@ -245,18 +237,16 @@ def _days(frame: pl.DataFrame) -> tuple[Doubles, Doubles]:
 
 
 def day_number(year: Any, month: Any, day: Any) -> Any:
-    """Days since the first of March of the year 0 (Gregorian, the proleptic one), for numbers or arrays of them."""
+    """Days since 1 March of year 0 (proleptic Gregorian), for numbers or arrays."""
     early = month <= 2
     year = year - early
-    # From March on the lengths of months repeat every five: 31, 30, 31, 30, 31.
+    # From March on the lengths of months repeat every five months: 31, 30, 31, 30, 31.
     within = (153 * (month + 12 * early - 3) + 2) // 5 + day - 1
     return 365 * year + year // 4 - year // 100 + year // 400 + within
 
 
 def _join_coordinates(frame: pl.DataFrame, names: Sequence[tuple[str, ...]]) -> pl.DataFrame:
-    """One place for an entity with one latitude and one longitude, under the attribute of the latitude."""
-    import polars as pl
-
+    """Join one latitude and one longitude of an entity to a place, under the attribute of the latitude."""
     parts = [frame]
     for side, attributes in enumerate(names):
         last = [local_name(name).lower() for name in attributes]
@@ -284,14 +274,12 @@ def _join_coordinates(frame: pl.DataFrame, names: Sequence[tuple[str, ...]]) -> 
 
 
 def _numbered(frame: pl.DataFrame) -> pl.DataFrame:
-    """Texts, compact texts, cores and languages as numbers, in the order of what they stand for."""
-    import polars as pl
-
+    """Give ids to texts, compact texts, cores and languages, in their alphabetical order."""
     textual = pl.col("kind") >= TEXT
     distinct = frame.filter(textual).select("words").unique().sort("words")["words"].to_list()
     latin = transliterate("\n".join(distinct)).split("\n") if distinct else []
     forms = pl.DataFrame({"words": distinct, "latin": latin}, schema={"words": pl.String, "latin": pl.String})
-    # What is nothing in Latin letters stays as it is.
+    # What has no Latin form stays as it is.
     spelt = pl.when(pl.col("latin").str.strip_chars() == "").then("words").otherwise("latin")
     parts = spelt.str.split(" ").list.eval(pl.element().filter(pl.element() != ""))
     forms = forms.select("words", parts.alias("list")).select(
@@ -313,9 +301,9 @@ def _numbered(frame: pl.DataFrame) -> pl.DataFrame:
         pl.when(digits.str.len_chars() >= _CORE_DIGITS).then(digits).alias("digits"),
         ((pl.col("kind") == NUMBER) | pl.col("joined").str.contains(r"^\d+$")).fill_null(False).alias("is_bare"),
         # "en-GB" and "en" are one language here.
-        pl.col("language").str.split("-").list.first().alias("tongue"),
+        pl.col("language").str.split("-").list.first().alias("main_language"),
     )
-    for name, text in (("text", "sorted"), ("compact", "joined"), ("core", "digits"), ("language", "tongue")):
+    for name, text in (("text", "sorted"), ("compact", "joined"), ("core", "digits"), ("language", "main_language")):
         known = frame.select(pl.col(text).drop_nulls().unique().sort()).with_row_index("place")
         frame = (
             frame.drop(name, strict=False)
@@ -323,54 +311,47 @@ def _numbered(frame: pl.DataFrame) -> pl.DataFrame:
             .with_columns(pl.col("place").cast(pl.Int32).fill_null(-1).alias(name))
             .drop("place")
         )
-    # The empty language sorts first; where every literal has one, none may be taken for it.
-    if not (frame["tongue"] == "").any():
+    # The empty language sorts first and has id 0; where every literal has a language, 0 must stay unused.
+    if not (frame["main_language"] == "").any():
         frame = frame.with_columns(pl.col("language") + 1)
     return frame
 
 
 def _side(frame: pl.DataFrame, number: int, num_entities: int, num_attributes: int) -> Side:
-    import polars as pl
-
     rows = frame.filter(pl.col("side") == number)
     ordered = rows.filter(pl.col("kind") < NUM_ORDERED).with_columns(
         (pl.col("attribute") * NUM_ORDERED + pl.col("kind")).alias("group")
     )
+    alone = (pl.len().over("attribute", "kind", "low", "high", "compact") == 1).alias("alone")
 
-    def column(name: str, dtype: Any) -> NDArray[Any]:
-        return rows[name].to_numpy().astype(dtype)
+    def columns(dtype: Any, *names: str) -> dict[str, Any]:
+        return {name: rows[name].to_numpy().astype(dtype) for name in names}
 
     return Side(
-        starts=_starts(rows["entity"].to_numpy(), num_entities),
-        attribute=column("attribute", np.int32),
-        kind=column("kind", np.int8),
-        low=column("low", np.float64),
-        high=column("high", np.float64),
-        written=column("written", np.float64),
-        unit=column("unit", np.int16),
-        text=column("text", np.int32),
-        compact=column("compact", np.int32),
-        core=column("core", np.int32),
-        is_bare=column("is_bare", np.bool_),
-        language=column("language", np.int16),
+        **columns(np.int32, "attribute", "text", "compact", "core"),
+        **columns(np.float64, "low", "high", "written"),
+        **columns(np.int16, "unit", "language"),
+        **columns(np.int8, "kind"),
+        **columns(np.bool_, "is_bare"),
+        starts=group_starts(rows["entity"].to_numpy(), num_entities),
         meaning=_meanings(rows),
-        ordered_starts=_starts(ordered["group"].to_numpy(), num_attributes * NUM_ORDERED),
+        ordered_starts=group_starts(ordered["group"].to_numpy(), num_attributes * NUM_ORDERED),
         sorted_low=ordered.sort("group", "low")["low"].to_numpy().astype(np.float64),
         sorted_high=ordered.sort("group", "high")["high"].to_numpy().astype(np.float64),
         text_count=_entities_with(frame, number, "text"),
         compact_count=_entities_with(frame, number, "compact"),
         core_count=_entities_with(frame, number, "core"),
-        repetition=_repetition(rows, num_attributes),
+        repetition=_by_attribute(rows.with_columns(alone), 1.0 - pl.col("alone").mean(), num_attributes),
     )
 
 
 def _meanings(rows: pl.DataFrame) -> Starts:
-    """Numbers that texts of the same words share, codes and numbers of the same digits, and dates of the same year."""
+    """Ids that texts of the same words share, codes and numbers of the same digits, and dates of the same year."""
     # Copies: numpy's select crashed on the arrays that polars lends of no rows.
     kind, core, text, compact = (rows[name].to_numpy().astype(np.int64) for name in ("kind", "core", "text", "compact"))
     low = rows["low"].to_numpy().astype(np.float64)
     meaning = np.unique(low, return_inverse=True)[1].astype(np.int64)
-    # In this order: what has a core is known by it, whatever else it is.
+    # In this order: a core, where there is one, overrides the rest.
     for chosen, numbers in (
         (kind == DATE, years_of(low)),
         (kind == TEXT, text),
@@ -382,55 +363,40 @@ def _meanings(rows: pl.DataFrame) -> Starts:
 
 
 def years_of(days: Doubles) -> NDArray[np.int64]:
-    """The years of days, so numbered that they can be told apart; those before the year 0 are one."""
+    """An id for the year of every day; years before 0 share one."""
     ones = np.ones(_LAST_YEAR, dtype=np.int64)
     return np.searchsorted(day_number(np.arange(_LAST_YEAR), ones, ones), days, side="right").astype(np.int64)
 
 
 def _entities_with(frame: pl.DataFrame, side: int, name: str) -> Ids:
-    """How many entities of a side have each text, compact text or core; (number of them in both graphs,)."""
-    import polars as pl
-
+    """How many entities of a side have each text, compact text or core; (number of ids,)."""
     known = frame.filter(pl.col(name) >= 0)
     pairs = known.filter(side=side).select("entity", name).unique()
     return np.bincount(pairs[name].to_numpy(), minlength=known[name].n_unique()).astype(np.int32)
 
 
-def _repetition(rows: pl.DataFrame, num_attributes: int) -> Doubles:
-    import polars as pl
-
-    alone = (pl.len().over("attribute", "kind", "low", "high", "compact") == 1).alias("alone")
-    shares = rows.select("attribute", alone).group_by("attribute").agg((1.0 - pl.col("alone").mean()).alias("share"))
+def _by_attribute(rows: pl.DataFrame, value: pl.Expr, num_attributes: int) -> Doubles:
+    """An aggregate over the rows of each attribute, 0 where it has none; (num_attributes,)."""
+    found = rows.group_by("attribute").agg(value.alias("value"))
     result = np.zeros(num_attributes)
-    result[shares["attribute"].to_numpy()] = shares["share"].to_numpy()
-    return result
-
-
-def _functionality(frame: pl.DataFrame, side: int, num_attributes: int) -> Doubles:
-    import polars as pl
-
-    rows = frame.filter(pl.col("side") == side).group_by("attribute").agg(pl.col("entity").n_unique() / pl.len())
-    result = np.zeros(num_attributes)
-    result[rows["attribute"].to_numpy()] = rows["entity"].to_numpy()
+    result[found["attribute"].to_numpy()] = found["value"].to_numpy()
     return result
 
 
 def _keys(frame: pl.DataFrame) -> pl.DataFrame:
-    """What candidates may share: side, entity, attribute, key; words and cells of the map go without an attribute."""
-    import polars as pl
-
+    """What candidates may share: side, entity, attribute, key; words and map cells have no attribute."""
     exact = [
         ("c:", pl.col("compact") >= 0, pl.col("compact")),
         ("t:", (pl.col("kind") == TEXT) & pl.col("sorted").str.contains(" ", literal=True), pl.col("text")),
         ("k:", pl.col("core") >= 0, pl.col("core")),
         ("d:", (pl.col("kind") == DATE) & (pl.col("low") == pl.col("high")), pl.col("low").cast(pl.Int64)),
-        # Small whole numbers are counts that thousands share.
+        # Not small whole numbers: thousands share them.
         (
             "n:",
             (pl.col("kind") == NUMBER) & ((pl.col("low").abs() >= 100) | (pl.col("low") != pl.col("low").floor())),
             rounded(pl.col("low"), 6),
         ),
-        # Half a degree: most that lie together lie in one such field, which is enough to tell attributes of places.
+        # Cells of half a degree: most neighbours share one, which is enough to find attributes of places.
         (
             "q:",
             pl.col("kind") == PLACE,
@@ -455,17 +421,10 @@ def _keys(frame: pl.DataFrame) -> pl.DataFrame:
         (pl.col("low") * 10).floor().cast(pl.Int64).alias("y"),
         (pl.col("high") * 10).floor().cast(pl.Int64).alias("x"),
     )
-    # The target's place counts for the cells around its own as well, so that no border parts neighbours.
+    # A target counts for the cells around its own too, so that no border separates neighbours.
     for dy in (-1, 0, 1):
         for dx in (-1, 0, 1):
             cells = places.filter((pl.col("side") == 1) | ((dy == 0) & (dx == 0)))
             key = pl.format("p:{} {}", pl.col("y") + dy, (pl.col("x") + dx + 1800) % 3600)
             parts.append(cells.select("side", "entity", nameless, key.alias("key")))
     return pl.concat(parts).unique()
-
-
-def _starts(groups: NDArray[Any], num_groups: int) -> Starts:
-    starts = np.zeros(num_groups + 1, dtype=np.int64)
-    if len(groups):
-        np.cumsum(np.bincount(groups, minlength=num_groups), out=starts[1:])
-    return starts

@@ -1,7 +1,7 @@
-"""PARIS, the conventional aligner: entities, relations, attributes and classes aligned together, without training.
+"""PARIS, the conventional aligner: aligns entities, relations, attributes and classes together, without training.
 
 After Suchanek, Abiteboul and Senellart, "PARIS: Probabilistic Alignment of Relations, Instances, and Schema" (PVLDB
-2011). The equations named in these files are those of that paper.
+2011). Equation numbers in these files are those of that paper.
 """
 
 from __future__ import annotations

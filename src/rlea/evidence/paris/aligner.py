@@ -1,4 +1,4 @@
-"""The whole method: entities and relations align each other, turn by turn, until little changes."""
+"""The whole method: entities and relations are aligned in turn, each from the other, until little changes."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from rlea.progress import Progress, silent
 
 @dataclass(frozen=True)
 class ParisSettings:
-    """What can be chosen; nothing here was tuned on links."""
+    """The defaults are not tuned on links."""
 
-    theta: float = 0.1  # first probability of every inclusion, and the least one of a pair that speaks, as the paper
-    max_iterations: int = 10  # of the 15K benchmarks EN_FR needs 5, and D_W is near rest after 10
-    min_change: float = 0.01  # stop once fewer of the assigned entities than this share changed partners, as the paper
-    use_names: bool = False  # names made from identifiers are no facts of a graph, and the published runs had none
-    max_pairs: int = 1_000_000  # of entities that one value or one pair of neighbours may speak for
-    max_predicates: int = 2000  # relations, attributes, classes of a graph: tables of all pairs of them are held
-    floor: float = 0.1  # least probability of the pairs, relations and classes that are returned
+    theta: float = 0.1  # first probability of every inclusion, and lowest of pairs used as evidence, as in the paper
+    max_iterations: int = 10  # of the 15K benchmarks EN_FR needs 5, and D_W has nearly converged after 10
+    min_change: float = 0.01  # stop when a smaller share of the assigned entities changes partners, as in the paper
+    use_names: bool = False  # names made from identifiers are no facts of a graph; the published runs had none
+    max_pairs: int = 1_000_000  # a value or a pair of neighbours that is evidence for more pairs is ignored
+    max_predicates: int = 2000  # relations, attributes, classes per graph: tables of all pairs of them are kept
+    floor: float = 0.1  # lowest probability of the pairs, relations and classes returned
 
     def __post_init__(self) -> None:
         for name in ("theta", "floor"):
@@ -39,23 +39,23 @@ class ParisSettings:
 
 @dataclass(frozen=True)
 class Iteration:
-    """What one turn found."""
+    """The result of one iteration."""
 
     pairs: int  # of at least the probability theta
     assigned: int  # source entities in the maximal assignment
-    changed: float  # share of the assigned whose partners are not those of the turn before
+    changed: float  # share of them whose partners differ from those of the iteration before
 
 
 @dataclass(frozen=True, eq=False)
 class Paris:
-    """What was found: pairs of entities sorted by source then target, and what corresponds in the schemas."""
+    """Pairs of entities sorted by source then target, and the correspondences of both schemas."""
 
     source_ids: Ids  # (num_pairs,)
     target_ids: Ids  # (num_pairs,)
     probabilities: Doubles  # (num_pairs,) in [floor, 1]; seeds have 1
-    doubts: Doubles  # (num_pairs,) 1 - probability, also where that is too small to show in the probability
-    relations: tuple[Alignment, ...]  # all alignments: the surest first
-    attributes: tuple[Alignment, ...]  # "birthDate (year)" are the years of the dates of birthDate
+    doubts: Doubles  # (num_pairs,) 1 - probability, exact also where the probability rounds to 1
+    relations: tuple[Alignment, ...]  # all alignments are sorted, surest first
+    attributes: tuple[Alignment, ...]  # "birthDate (year)" stands for the years of the dates of birthDate
     classes: tuple[Alignment, ...]
     iterations: tuple[Iteration, ...]
 
@@ -64,14 +64,14 @@ class Paris:
 
     @property
     def schema(self) -> Schema:
-        """What corresponds in the schemas, as writers and the report take it."""
+        """The correspondences of both schemas."""
         return Schema(self.relations, self.attributes, self.classes)
 
 
 def run_paris(pair: GraphPair, settings: ParisSettings | None = None, *, progress: Progress = silent) -> Paris:
-    """Align a pair of graphs by their facts, from nothing or from the seeds (`pair.train`), which stay as they are.
+    """Align two graphs by their facts, starting from the seeds (`pair.train`), if any, which stay as they are.
 
-    Links for validation and testing are not read. The same input gives the same bytes.
+    Validation and test links are not read. The same input gives the same bytes.
     """
     settings = settings or ParisSettings()
     theta = settings.theta
@@ -79,26 +79,26 @@ def run_paris(pair: GraphPair, settings: ParisSettings | None = None, *, progres
         pair.source, pair.target, use_names=settings.use_names, max_predicates=settings.max_predicates
     )
     seeds = Equivalence.of(pair.train)
-    spoken = found = seeds
+    assigned = found = seeds
     iterations: list[Iteration] = []
     for number in range(settings.max_iterations):
-        # In the first turn only seeds have counterparts; without them every inclusion has the probability theta.
-        forward = include(source, target, spoken, theta)
-        backward = include(target, source, spoken.reversed(), theta)
+        # At first only seeds have counterparts; without seeds every inclusion has the probability theta.
+        forward = include(source, target, assigned, theta)
+        backward = include(target, source, assigned.reversed(), theta)
         weights = weigh(source, target, forward, backward)
         found = fix(
-            equate(source, target, spoken, weights, floor=min(theta, settings.floor), max_pairs=settings.max_pairs),
+            equate(source, target, assigned, weights, floor=min(theta, settings.floor), max_pairs=settings.max_pairs),
             seeds,
         )
-        before, spoken = spoken, maximal(_above(found, theta), source.num_entities, target.num_entities)
-        iterations.append(_describe(found, spoken, before))
+        before, assigned = assigned, maximal(_above(found, theta), source.num_entities, target.num_entities)
+        iterations.append(_describe(found, assigned, before))
         note = f"{iterations[-1].assigned:,} assigned, {iterations[-1].changed:.1%} of them anew"
         progress("paris", number + 1, settings.max_iterations, note)
         if iterations[-1].changed < settings.min_change:
             break
     progress("paris", settings.max_iterations, settings.max_iterations)
-    # Nothing is said of relations whose facts have no counterparts, hence the 0.
-    forward, backward = include(source, target, spoken, 0.0), include(target, source, spoken.reversed(), 0.0)
+    # 0: relations whose facts have no counterparts are not reported.
+    forward, backward = include(source, target, assigned, 0.0), include(target, source, assigned.reversed(), 0.0)
     found = _above(found, settings.floor)
     return Paris(
         found.source_ids,
@@ -107,7 +107,7 @@ def run_paris(pair: GraphPair, settings: ParisSettings | None = None, *, progres
         found.doubts,
         _relation_alignments(source, target, forward, backward, settings.floor),
         _attribute_alignments(source, target, forward, backward, settings.floor),
-        _class_alignments(source, target, spoken, settings.floor),
+        _class_alignments(source, target, assigned, settings.floor),
         tuple(iterations),
     )
 
@@ -117,12 +117,12 @@ def _above(found: Equivalence, floor: float) -> Equivalence:
     return Equivalence(found.source_ids[kept], found.target_ids[kept], found.doubts[kept])
 
 
-def _describe(found: Equivalence, spoken: Equivalence, before: Equivalence) -> Iteration:
-    width = 1 + max((int(ids.max()) for ids in (spoken.target_ids, before.target_ids) if len(ids)), default=0)
-    now, then = (pairs.source_ids.astype(np.int64) * width + pairs.target_ids for pairs in (spoken, before))
+def _describe(found: Equivalence, assigned: Equivalence, before: Equivalence) -> Iteration:
+    width = 1 + max((int(ids.max()) for ids in (assigned.target_ids, before.target_ids) if len(ids)), default=0)
+    now, then = (pairs.source_ids.astype(np.int64) * width + pairs.target_ids for pairs in (assigned, before))
     moved = np.setxor1d(now, then) // width
-    assigned = len(np.unique(spoken.source_ids))
-    return Iteration(len(found), assigned, min(1.0, len(np.unique(moved)) / max(assigned, 1)))
+    num_assigned = len(np.unique(assigned.source_ids))
+    return Iteration(len(found), num_assigned, min(1.0, len(np.unique(moved)) / max(num_assigned, 1)))
 
 
 def _relation_alignments(
@@ -130,7 +130,7 @@ def _relation_alignments(
 ) -> tuple[Alignment, ...]:
     there, back = forward.relations, backward.relations
     num_source, num_target = len(there), len(back)
-    # One relation is in the inverse of another as that one is in its inverse: each half has its own counterpart.
+    # r is included in the inverse of q as the inverse of r is in q: each half of one table faces a half of the other.
     straight = _alignments(source.relations, target.relations, there[:, :num_target], back[:, :num_source].T, floor)
     inverse = _alignments(
         source.relations, target.relations, there[:, num_target:], back[:, num_source:].T, floor, is_inverse=True
@@ -143,12 +143,12 @@ def _attribute_alignments(
 ) -> tuple[Alignment, ...]:
     names = source.values.attributes, target.values.attributes
     found = _alignments(*names, forward.attributes, backward.attributes.T, floor)
-    # The names of entities, where they are facts, are of no attribute that a graph has.
+    # Names used as facts are no attribute of a graph.
     return surest_first([one for one in found if not any(side.startswith(NAME) for side in (one.source, one.target))])
 
 
-def _class_alignments(source: Facts, target: Facts, spoken: Equivalence, floor: float) -> tuple[Alignment, ...]:
-    there, back = include_classes(source, target, spoken), include_classes(target, source, spoken.reversed())
+def _class_alignments(source: Facts, target: Facts, assigned: Equivalence, floor: float) -> tuple[Alignment, ...]:
+    there, back = include_classes(source, target, assigned), include_classes(target, source, assigned.reversed())
     return surest_first(_alignments(source.classes, target.classes, there, back.T, floor))
 
 
@@ -160,7 +160,7 @@ def _alignments(
     floor: float,
     is_inverse: bool = False,
 ) -> list[Alignment]:
-    """Pairs of which either inclusion reaches the floor."""
+    """The pairs of which either inclusion reaches the floor."""
     rows, columns = np.nonzero(np.maximum(there, back) >= floor)
     return [
         Alignment(sources[i], targets[j], is_inverse, float(there[i, j]), float(back[i, j]))

@@ -1,4 +1,4 @@
-"""How likely two entities are the same: the noisy-or of equation 13, and the maximal assignment drawn from it."""
+"""The probability that two entities are the same: the noisy-or of equation 13, and the maximal assignment from it."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 from rlea.evidence.paris.facts import Doubles, Facts, Starts
 from rlea.graph import Ids, Links
 
-# Products of the same factors in another order differ in the last digits; they are ties all the same.
+# Products of the same factors in another order differ in the last digits but are ties.
 _TIE = 1.0 + 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class Equivalence:
-    """Pairs of entities, sorted by source then target, and for each how much doubt is left: 1 - probability.
+    """Pairs of entities, sorted by source then target, each with its doubt: 1 - probability.
 
-    Doubt keeps apart what the probability cannot: 1e-20 and 1e-30 are both the probability 1.
+    Doubts distinguish what probabilities cannot: 1e-20 and 1e-30 are both the probability 1.
     """
 
     source_ids: Ids  # (num_pairs,)
@@ -34,20 +34,20 @@ class Equivalence:
         return np.searchsorted(self.source_ids, np.arange(num_source + 1)).astype(np.int64)
 
     def reversed(self) -> Equivalence:
-        """The same pairs from the side of the target."""
+        """The same pairs with source and target exchanged."""
         order = np.lexsort((self.source_ids, self.target_ids))
         return Equivalence(self.target_ids[order], self.source_ids[order], self.doubts[order])
 
     @staticmethod
     def of(links: Links) -> Equivalence:
-        """Links that are certain."""
+        """Links as certain pairs."""
         pairs = np.unique(np.stack([links.source_ids, links.target_ids], axis=1), axis=0)
         return Equivalence(pairs[:, 0].copy(), pairs[:, 1].copy(), np.zeros(len(pairs)))
 
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """What a pair of facts speaks with, by source (row) and target (column) predicate, all in [0, 1].
+    """The weight of a pair of facts, by source (row) and target (column) predicate, in [0, 1].
 
     `by_source` is Pr(target included in source) times the inverse functionality of the source predicate, `by_target`
     the same with the sides exchanged. Relations are oriented as in `Neighbourhood`, twice as many as there are.
@@ -60,20 +60,20 @@ class Weights:
 
 
 def equate(
-    source: Facts, target: Facts, spoken: Equivalence, weights: Weights, *, floor: float, max_pairs: int
+    source: Facts, target: Facts, assigned: Equivalence, weights: Weights, *, floor: float, max_pairs: int
 ) -> Equivalence:
     """All pairs with a probability of at least `floor`, by equation 13.
 
-    `spoken` are the pairs that speak for their neighbours. A value or a pair of neighbours that would speak for more
-    than `max_pairs` pairs is silent.
+    `assigned` are the pairs that are evidence for their neighbours. A value, or a pair of neighbours, that is evidence
+    for more than `max_pairs` pairs is ignored.
     """
     rows, columns, doubts = _equate(
         (source.edges.starts, source.edges.relation_ids, source.edges.neighbour_ids),
         (target.edges.starts, target.edges.relation_ids, target.edges.neighbour_ids),
         (source.values.starts, source.values.attribute_ids, source.values.value_ids),
         source.values.value_starts,
-        (target.values.value_starts, target.values.told_attribute_ids, target.values.told_entity_ids),
-        (spoken.starts(source.num_entities), spoken.target_ids, spoken.doubts),
+        (target.values.value_starts, target.values.value_attribute_ids, target.values.value_entity_ids),
+        (assigned.starts(source.num_entities), assigned.target_ids, assigned.doubts),
         weights.relations_by_source,
         weights.relations_by_target,
         (1.0 - weights.attributes_by_source) * (1.0 - weights.attributes_by_target),
@@ -86,7 +86,7 @@ def equate(
 
 
 def fix(found: Equivalence, seeds: Equivalence) -> Equivalence:
-    """Seeds as certain pairs, in place of whatever was found for their entities."""
+    """Add the seeds as certain pairs and remove all other pairs of their entities."""
     if not len(seeds):
         return found
     free = ~np.isin(found.source_ids, seeds.source_ids) & ~np.isin(found.target_ids, seeds.target_ids)
@@ -98,7 +98,7 @@ def fix(found: Equivalence, seeds: Equivalence) -> Equivalence:
 
 
 def maximal(found: Equivalence, num_source: int, num_target: int) -> Equivalence:
-    """The maximal assignment: pairs of which both entities have no better partner. Ties all stay."""
+    """The maximal assignment: the pairs of which neither entity has a better partner. All ties are kept."""
     kept = _is_least(found.source_ids, found.doubts, num_source) & _is_least(found.target_ids, found.doubts, num_target)
     return Equivalence(found.source_ids[kept], found.target_ids[kept], found.doubts[kept])
 
@@ -110,25 +110,25 @@ def _is_least(groups: Ids, doubts: Doubles, num_groups: int) -> NDArray[np.bool_
 
 
 @numba.njit(cache=True)
+def multiply_doubt(doubts, touched, num_touched, place, factor):  # type: ignore[no-untyped-def]
+    """Multiply one of many doubts, all 1 at first; `touched` lists the changed ones, and their number is returned."""
+    if doubts[place] == 1.0 and factor < 1.0:
+        touched[num_touched] = place
+        num_touched += 1
+    doubts[place] *= factor
+    return num_touched
+
+
+@numba.njit(cache=True)
 def _equate(  # type: ignore[no-untyped-def]
-    edges,
-    other_edges,
-    literals,
-    value_starts,
-    other_values,
-    spoken,
-    by_source,
-    by_target,
-    attribute_doubts,
-    num_target,
-    max_doubt,
-    max_pairs,
-):
+    edges, other_edges, literals, value_starts, other_values, assigned, by_source, by_target, attribute_doubts,
+    num_target, max_doubt, max_pairs,
+):  # fmt: skip
     starts, relations, neighbours = edges
     other_starts, other_relations, other_neighbours = other_edges
     literal_starts, attributes, values = literals
     other_value_starts, other_attributes, other_entities = other_values
-    spoken_starts, partners, partner_doubts = spoken
+    assigned_starts, partners, partner_doubts = assigned
     num_oriented = by_source.shape[1]
     half = num_oriented // 2
     doubt = np.ones(num_target)
@@ -141,21 +141,16 @@ def _equate(  # type: ignore[no-untyped-def]
         for i in range(starts[x], starts[x + 1]):
             r, y = relations[i], neighbours[i]
             degree = starts[y + 1] - starts[y]
-            for place in range(spoken_starts[y], spoken_starts[y + 1]):
+            for place in range(assigned_starts[y], assigned_starts[y + 1]):
                 z, probability = partners[place], 1.0 - partner_doubts[place]
                 if degree * (other_starts[z + 1] - other_starts[z]) > max_pairs:
                     continue
                 for j in range(other_starts[z], other_starts[z + 1]):
-                    # Seen from z the relation leads back to the entity that is compared with x.
+                    # Seen from z, the relation leads back to the entity that is compared with x.
                     q = other_relations[j]
                     q = q - half if q >= half else q + half
                     factor = (1.0 - by_source[r, q] * probability) * (1.0 - by_target[r, q] * probability)
-                    if factor < 1.0:
-                        w = other_neighbours[j]
-                        if doubt[w] == 1.0:
-                            touched[num_touched] = w
-                            num_touched += 1
-                        doubt[w] *= factor
+                    num_touched = multiply_doubt(doubt, touched, num_touched, other_neighbours[j], factor)
         for i in range(literal_starts[x], literal_starts[x + 1]):
             a, v = attributes[i], values[i]
             first, last = other_value_starts[v], other_value_starts[v + 1]
@@ -163,12 +158,7 @@ def _equate(  # type: ignore[no-untyped-def]
                 continue
             for j in range(first, last):
                 factor = attribute_doubts[a, other_attributes[j]]
-                if factor < 1.0:
-                    w = other_entities[j]
-                    if doubt[w] == 1.0:
-                        touched[num_touched] = w
-                        num_touched += 1
-                    doubt[w] *= factor
+                num_touched = multiply_doubt(doubt, touched, num_touched, other_entities[j], factor)
         for i in range(num_touched):
             w = touched[i]
             if doubt[w] <= max_doubt:

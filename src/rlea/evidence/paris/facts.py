@@ -1,44 +1,40 @@
-"""The facts of both graphs as compiled code wants them, with the functionality of every relation and attribute."""
+"""The facts of both graphs as arrays for compiled code, with the functionality of every relation and attribute."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from rlea.evidence.paris.literals import PRECISION_NAMES, literal_keys
 from rlea.graph import Ids, KnowledgeGraph
 from rlea.graph.neighbourhood import Neighbourhood, most_frequent
 
-if TYPE_CHECKING:
-    import polars as pl
-
 Doubles = NDArray[np.float64]
 Starts = NDArray[np.int64]
 
 RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
-NAME = "(name)"  # the attribute that says what an entity is called, where names are used
+NAME = "(name)"  # the attribute of entity names, where names are used as facts
 
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    """The literals of one graph. Values are numbered for both graphs alike, and only those that both have stand here.
+    """The literals of one graph whose value the other graph has too. Values have the same ids in both graphs.
 
     The facts of entity e are starts[e]:starts[e + 1] of `attribute_ids` and `value_ids`; the facts of value v are
-    value_starts[v]:value_starts[v + 1] of `told_attribute_ids` and `told_entity_ids`.
+    value_starts[v]:value_starts[v + 1] of `value_attribute_ids` and `value_entity_ids`.
     """
 
     attributes: tuple[str, ...]
-    functionality: Doubles  # (num_attributes,) of all facts, also those whose value the other graph lacks
-    inverse_functionality: Doubles  # (num_attributes,)
+    inverse_functionality: Doubles  # (num_attributes,) over all facts, also those whose value the other graph lacks
     starts: Starts  # (num_entities + 1,)
     attribute_ids: Ids  # (num_facts,)
     value_ids: Ids  # (num_facts,)
     value_starts: Starts  # (num_values + 1,)
-    told_attribute_ids: Ids  # (num_facts,)
-    told_entity_ids: Ids  # (num_facts,)
+    value_attribute_ids: Ids  # (num_facts,)
+    value_entity_ids: Ids  # (num_facts,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,9 +60,9 @@ def gather_facts(
 
     Of more than `max_predicates` relations, attributes or classes of a graph only the most frequent count.
     """
-    first, second = _tell(source, use_names), _tell(target, use_names)
-    # A day and a year are compared as years. The year of a day is a fact of an attribute of its own: with that of the
-    # days it would be thought to identify as well as days do.
+    first, second = _literal_facts(source, use_names), _literal_facts(target, use_names)
+    # A day and a year are compared as years. The year of a day is a fact of its own attribute: it identifies less than
+    # the day does.
     first, second = _with_coarser(first, _precisions(second)), _with_coarser(second, _precisions(first))
     first, second = _most_frequent_attributes(first, max_predicates), _most_frequent_attributes(second, max_predicates)
     shared = first.select("key").unique().join(second.select("key").unique(), on="key", how="semi").sort("key")
@@ -74,10 +70,8 @@ def gather_facts(
     return _facts(source, first, numbers, max_predicates), _facts(target, second, numbers, max_predicates)
 
 
-def _tell(graph: KnowledgeGraph, use_names: bool) -> pl.DataFrame:
-    """Entity id, attribute, key, precision and coarser keys of every literal but for classes."""
-    import polars as pl
-
+def _literal_facts(graph: KnowledgeGraph, use_names: bool) -> pl.DataFrame:
+    """Entity id, attribute, key, precision and coarser keys of every literal except classes."""
     literals = graph.literals
     attributes = pl.Series(graph.attributes, dtype=pl.String)
     frame = pl.DataFrame(
@@ -99,24 +93,22 @@ def _tell(graph: KnowledgeGraph, use_names: bool) -> pl.DataFrame:
             }
         )
         frame = pl.concat([frame, named])
-    # Values recur, so each is read once.
+    # Values repeat, so each is read once.
     distinct = frame.select("value", "datatype").unique(maintain_order=True)
     keys = pl.concat([distinct, literal_keys(distinct)], how="horizontal")
     frame = frame.join(keys, on=["value", "datatype"], how="left", maintain_order="left")
     return frame.select("entity", "attribute", "key", "precision", "coarser").filter(pl.col("key").is_not_null())
 
 
-def _precisions(told: pl.DataFrame) -> set[int]:
-    return set(told["precision"].drop_nulls().unique().to_list())
+def _precisions(rows: pl.DataFrame) -> set[int]:
+    return set(rows["precision"].drop_nulls().unique().to_list())
 
 
-def _with_coarser(told: pl.DataFrame, other_precisions: set[int]) -> pl.DataFrame:
-    """Entity, attribute and key of every fact; of moments also at the coarser precisions that the other graph has."""
-    import polars as pl
-
-    parts = [told.select("entity", "attribute", "key")]
+def _with_coarser(rows: pl.DataFrame, other_precisions: set[int]) -> pl.DataFrame:
+    """Entity, attribute and key of every fact; dates also at the coarser precisions that the other graph has."""
+    parts = [rows.select("entity", "attribute", "key")]
     for precision in sorted(other_precisions):
-        finer = told.filter(pl.col("precision") > precision)
+        finer = rows.filter(pl.col("precision") > precision)
         if len(finer):
             name = pl.format("{} ({})", "attribute", pl.lit(PRECISION_NAMES[precision]))
             key = pl.col("coarser").list.get(precision)
@@ -124,55 +116,47 @@ def _with_coarser(told: pl.DataFrame, other_precisions: set[int]) -> pl.DataFram
     return pl.concat(parts).drop_nulls("key").unique()
 
 
-def _most_frequent_attributes(told: pl.DataFrame, count: int) -> pl.DataFrame:
-    import polars as pl
-
-    frequency = told.group_by("attribute").len().sort([-pl.col("len").cast(pl.Int64), "attribute"])
-    return told if len(frequency) <= count else told.join(frequency.head(count), on="attribute", how="semi")
+def _most_frequent_attributes(rows: pl.DataFrame, count: int) -> pl.DataFrame:
+    frequency = rows.group_by("attribute").len().sort([-pl.col("len").cast(pl.Int64), "attribute"])
+    return rows if len(frequency) <= count else rows.join(frequency.head(count), on="attribute", how="semi")
 
 
-def _facts(graph: KnowledgeGraph, told: pl.DataFrame, numbers: pl.DataFrame, max_predicates: int) -> Facts:
-    import polars as pl
-
+def _facts(graph: KnowledgeGraph, rows: pl.DataFrame, numbers: pl.DataFrame, max_predicates: int) -> Facts:
     counts = (
-        told.group_by("attribute")
-        .agg(pl.len().alias("facts"), pl.col("entity").n_unique(), pl.col("key").n_unique())
+        rows.group_by("attribute")
+        .agg(pl.len().alias("facts"), pl.col("key").n_unique())
         .sort("attribute")
         .with_row_index("a")
     )
     facts = counts["facts"].to_numpy().astype(np.float64)
     rows = (
-        told.join(counts.select("attribute", "a"), on="attribute").join(numbers, on="key").sort("entity", "a", "value")
+        rows.join(counts.select("attribute", "a"), on="attribute").join(numbers, on="key").sort("entity", "a", "value")
     )
     entity, attribute, value = (rows[name].to_numpy().astype(np.int32) for name in ("entity", "a", "value"))
     by_value = np.lexsort((entity, attribute, value))
     values = Values(
         tuple(counts["attribute"].to_list()),
-        # The harmonic mean over the entities that have the attribute, and over its values.
-        counts["entity"].to_numpy() / facts,
-        counts["key"].to_numpy() / facts,
-        _starts(entity, graph.num_entities),
+        counts["key"].to_numpy() / facts,  # the harmonic mean over the values
+        group_starts(entity, graph.num_entities),
         attribute,
         value,
-        _starts(value, len(numbers)),
+        group_starts(value, len(numbers)),
         attribute[by_value],
         entity[by_value],
     )
     classes, class_entity, class_ids = _classes(graph, max_predicates)
-    # Classes follow from the alignment of their members and do not speak for it, as in the paper.
+    # Classes are aligned from their members and are no evidence for entities, as in the paper.
     typing = [number for number, name in enumerate(graph.relations) if name == RDF_TYPE]
     untyped = replace(graph, triples=graph.triples[~np.isin(graph.triples[:, 1], typing)]) if typing else graph
     relations = graph.relations
     if len(relations) > max_predicates:
         relations = tuple(relations[number] for number in most_frequent(untyped, max_predicates))
     edges = Neighbourhood.of(untyped, max_predicates)
-    return Facts(relations, edges, values, classes, _starts(class_entity, graph.num_entities), class_ids)
+    return Facts(relations, edges, values, classes, group_starts(class_entity, graph.num_entities), class_ids)
 
 
 def _classes(graph: KnowledgeGraph, most: int) -> tuple[tuple[str, ...], Ids, Ids]:
-    """The largest classes, and the statements of who belongs to which, sorted by entity; from triples and literals."""
-    import polars as pl
-
+    """The largest classes, and (entity, class) memberships sorted by entity; from triples and literals."""
     parts = [pl.DataFrame(schema={"entity": pl.Int32, "class": pl.String})]
     if RDF_TYPE in graph.relations:
         triples = graph.triples[graph.triples[:, 1] == graph.relations.index(RDF_TYPE)]
@@ -196,7 +180,9 @@ def _classes(graph: KnowledgeGraph, most: int) -> tuple[tuple[str, ...], Ids, Id
     )
 
 
-def _starts(groups: Ids, num_groups: int) -> Starts:
+def group_starts(groups: Ids, num_groups: int) -> Starts:
+    """Where the rows of each group begin if rows are sorted by group; (num_groups + 1,)."""
     starts = np.zeros(num_groups + 1, dtype=np.int64)
-    np.cumsum(np.bincount(groups, minlength=num_groups), out=starts[1:])
+    if len(groups):
+        np.cumsum(np.bincount(groups, minlength=num_groups), out=starts[1:])
     return starts

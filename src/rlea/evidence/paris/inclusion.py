@@ -1,4 +1,4 @@
-"""How likely one relation, attribute or class is included in another: equations 12 and 17."""
+"""The probability that one relation, attribute or class is included in another: equations 12 and 17."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numba
 import numpy as np
 
-from rlea.evidence.paris.equivalence import Equivalence, Weights
+from rlea.evidence.paris.equivalence import Equivalence, Weights, multiply_doubt
 from rlea.evidence.paris.facts import Doubles, Facts
 
 
@@ -22,31 +22,31 @@ class Inclusion:
     attributes: Doubles  # (num_attributes, num_other_attributes)
 
 
-def include(facts: Facts, other: Facts, spoken: Equivalence, theta: float) -> Inclusion:
+def include(facts: Facts, other: Facts, assigned: Equivalence, theta: float) -> Inclusion:
     """Equation 12: of the facts whose two ends have counterparts, the share that the other graph states too.
 
-    Where no fact of a relation has counterparts nothing is known about it, and its probability is `theta`: that of all
-    relations before the first entities are aligned.
+    Where no fact of a relation has counterparts, its probability is `theta`, as for all relations before the first
+    entities are aligned.
     """
-    starts = spoken.starts(facts.num_entities)
-    partners = (starts, spoken.target_ids, spoken.doubts)
+    starts = assigned.starts(facts.num_entities)
+    partners = (starts, assigned.target_ids, assigned.doubts)
     edges = (facts.edges.starts, facts.edges.relation_ids, facts.edges.neighbour_ids)
     other_edges = (other.edges.starts, other.edges.relation_ids, other.edges.neighbour_ids)
-    told, all_facts = _include_relations(edges, other_edges, partners, len(facts.relations), len(other.relations))
-    told_values, all_values = _include_attributes(
+    stated, all_facts = _include_relations(edges, other_edges, partners, len(facts.relations), len(other.relations))
+    stated_values, all_values = _include_attributes(
         (facts.values.starts, facts.values.attribute_ids, facts.values.value_ids),
         (other.values.starts, other.values.attribute_ids, other.values.value_ids),
         partners,
         len(facts.values.attributes),
         len(other.values.attributes),
     )
-    return Inclusion(_share(told, all_facts, theta), _share(told_values, all_values, theta))
+    return Inclusion(_share(stated, all_facts, theta), _share(stated_values, all_values, theta))
 
 
 def weigh(source: Facts, target: Facts, forward: Inclusion, backward: Inclusion) -> Weights:
-    """What pairs of facts speak with: inclusion each way times inverse functionality.
+    """The weights of pairs of facts: inclusion each way times inverse functionality.
 
-    `forward` is the inclusion of the source's relations in the target's, `backward` the other way round.
+    `forward` is the inclusion of the source's relations in the target's, `backward` the reverse.
     """
     in_target = _oriented(forward.relations)
     in_source = _oriented(backward.relations).T
@@ -60,16 +60,16 @@ def weigh(source: Facts, target: Facts, forward: Inclusion, backward: Inclusion)
     )
 
 
-def include_classes(facts: Facts, other: Facts, spoken: Equivalence) -> Doubles:
+def include_classes(facts: Facts, other: Facts, assigned: Equivalence) -> Doubles:
     """Equation 17: the share of the members of a class (row) that are members of a class of the other graph (column).
 
-    Shape (num_classes, num_other_classes), dense: there are few classes beside entities.
+    Shape (num_classes, num_other_classes), dense: classes are few compared with entities.
     """
-    starts = spoken.starts(facts.num_entities)
+    starts = assigned.starts(facts.num_entities)
     sums = _include_classes(
         (facts.class_starts, facts.class_ids),
         (other.class_starts, other.class_ids),
-        (starts, spoken.target_ids, spoken.doubts),
+        (starts, assigned.target_ids, assigned.doubts),
         len(facts.classes),
         len(other.classes),
     )
@@ -77,15 +77,15 @@ def include_classes(facts: Facts, other: Facts, spoken: Equivalence) -> Doubles:
     return np.asarray(sums / np.maximum(members, 1)[:, None])
 
 
-def _share(told: Doubles, all_facts: Doubles, theta: float) -> Doubles:
+def _share(stated: Doubles, all_facts: Doubles, theta: float) -> Doubles:
     known = all_facts > 0.0
-    shares = np.full_like(told, theta)
-    shares[known] = np.minimum(told[known] / all_facts[known, None], 1.0)
+    shares = np.full_like(stated, theta)
+    shares[known] = np.minimum(stated[known] / all_facts[known, None], 1.0)
     return shares
 
 
 def _oriented(inclusion: Doubles) -> Doubles:
-    """Rows for the inverses too: an inverse is included in a relation as the relation is in that one's inverse."""
+    """With rows for the inverses: the inverse of r is included in q as r is included in the inverse of q."""
     half = inclusion.shape[1] // 2
     return np.vstack([inclusion, np.hstack([inclusion[:, half:], inclusion[:, :half]])])
 
@@ -96,25 +96,32 @@ def _opposite(of_oriented: Doubles) -> Doubles:
 
 
 @numba.njit(cache=True)
+def _add_and_reset(missing, touched, stated):  # type: ignore[no-untyped-def]
+    for place in touched:
+        stated[place] += 1.0 - missing[place]
+        missing[place] = 1.0
+
+
+@numba.njit(cache=True)
 def _include_relations(edges, other_edges, partners, num_relations, num_others):  # type: ignore[no-untyped-def]
     starts, relations, neighbours = edges
     other_starts, other_relations, other_neighbours = other_edges
     partner_starts, partner_ids, doubts = partners
-    told, all_facts = np.zeros((num_relations, 2 * num_others)), np.zeros(num_relations)
-    missing = np.ones(2 * num_others)  # how likely none of the counterparts of a fact is stated, by relation
+    stated, all_facts = np.zeros((num_relations, 2 * num_others)), np.zeros(num_relations)
+    missing = np.ones(2 * num_others)  # by relation, the probability that no counterpart of a fact is stated
     touched = np.empty(2 * num_others, dtype=np.int64)
     for x in range(len(starts) - 1):
         for i in range(starts[x], starts[x + 1]):
             r, y = relations[i], neighbours[i]
-            if r >= num_relations:  # the same fact, seen from its tail
+            if r >= num_relations:  # the same fact seen from its tail
                 continue
-            nobody, num_touched = 1.0, 0
+            no_counterpart, num_touched = 1.0, 0
             for a in range(partner_starts[x], partner_starts[x + 1]):
                 for b in range(partner_starts[y], partner_starts[y + 1]):
                     first, second = partner_ids[a], partner_ids[b]
                     doubt = 1.0 - (1.0 - doubts[a]) * (1.0 - doubts[b])
-                    nobody *= doubt
-                    # The facts of the end that has fewer; seen from the other end a relation is its inverse.
+                    no_counterpart *= doubt
+                    # Search the end with fewer facts; seen from the other end, a relation is its inverse.
                     turned = (
                         other_starts[second + 1] - other_starts[second] < other_starts[first + 1] - other_starts[first]
                     )
@@ -125,15 +132,10 @@ def _include_relations(edges, other_edges, partners, num_relations, num_others):
                             q = other_relations[j]
                             if turned:
                                 q = q - num_others if q >= num_others else q + num_others
-                            if missing[q] == 1.0 and doubt < 1.0:
-                                touched[num_touched] = q
-                                num_touched += 1
-                            missing[q] *= doubt
-            all_facts[r] += 1.0 - nobody
-            for k in range(num_touched):
-                told[r, touched[k]] += 1.0 - missing[touched[k]]
-                missing[touched[k]] = 1.0
-    return told, all_facts
+                            num_touched = multiply_doubt(missing, touched, num_touched, q, doubt)
+            all_facts[r] += 1.0 - no_counterpart
+            _add_and_reset(missing, touched[:num_touched], stated[r])
+    return stated, all_facts
 
 
 @numba.njit(cache=True)
@@ -141,28 +143,22 @@ def _include_attributes(literals, other_literals, partners, num_attributes, num_
     starts, attributes, values = literals
     other_starts, other_attributes, other_values = other_literals
     partner_starts, partner_ids, doubts = partners
-    told, all_facts = np.zeros((num_attributes, num_others)), np.zeros(num_attributes)
+    stated, all_facts = np.zeros((num_attributes, num_others)), np.zeros(num_attributes)
     missing = np.ones(num_others)
     touched = np.empty(num_others, dtype=np.int64)
     for x in range(len(starts) - 1):
         for i in range(starts[x], starts[x + 1]):
             a = attributes[i]
-            nobody, num_touched = 1.0, 0
+            no_counterpart, num_touched = 1.0, 0
             for place in range(partner_starts[x], partner_starts[x + 1]):
                 z, doubt = partner_ids[place], doubts[place]
-                nobody *= doubt
+                no_counterpart *= doubt
                 for j in range(other_starts[z], other_starts[z + 1]):
                     if other_values[j] == values[i]:
-                        b = other_attributes[j]
-                        if missing[b] == 1.0 and doubt < 1.0:
-                            touched[num_touched] = b
-                            num_touched += 1
-                        missing[b] *= doubt
-            all_facts[a] += 1.0 - nobody
-            for k in range(num_touched):
-                told[a, touched[k]] += 1.0 - missing[touched[k]]
-                missing[touched[k]] = 1.0
-    return told, all_facts
+                        num_touched = multiply_doubt(missing, touched, num_touched, other_attributes[j], doubt)
+            all_facts[a] += 1.0 - no_counterpart
+            _add_and_reset(missing, touched[:num_touched], stated[a])
+    return stated, all_facts
 
 
 @numba.njit(cache=True)
@@ -180,11 +176,7 @@ def _include_classes(classes, other_classes, partners, num_classes, num_others):
         for place in range(partner_starts[x], partner_starts[x + 1]):
             z = partner_ids[place]
             for j in range(other_starts[z], other_starts[z + 1]):
-                c = other_ids[j]
-                if missing[c] == 1.0 and doubts[place] < 1.0:
-                    touched[num_touched] = c
-                    num_touched += 1
-                missing[c] *= doubts[place]
+                num_touched = multiply_doubt(missing, touched, num_touched, other_ids[j], doubts[place])
         for k in range(num_touched):
             for i in range(starts[x], starts[x + 1]):
                 sums[ids[i], touched[k]] += 1.0 - missing[touched[k]]

@@ -1,17 +1,14 @@
-"""When two literals are the same: numbers by value, dates by day, text but for case, accents, punctuation and blanks.
+"""When two literals are equal: numbers by value, dates by day, text without case, accents, punctuation, extra blanks.
 
-Every literal gets a key, and literals are equal if their keys are: with probability 1, or not at all, and
-nothing that is learnt about entities changes it, as in the paper.
+Every literal gets a key, and literals are equal if their keys are: with probability 1 or 0, whatever is learned about
+entities, as in the paper.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import polars as pl
 
-if TYPE_CHECKING:
-    import polars as pl
-
-# Precisions of a moment, coarse to fine; a year is the number that it is, since many files lose the datatype gYear.
+# Precisions of a date, coarse to fine. The key of a year is that of a number, since many files lose the type gYear.
 YEAR, MONTH, DAY, INSTANT = range(4)
 PRECISION_NAMES = ("year", "month", "day", "instant")
 
@@ -28,20 +25,17 @@ _NUMERIC_TYPE = (
     r"|unsigned(?:Long|Int|Short|Byte)|(?:non)?(?:Positive|Negative)Integer|(?:positive|negative)Integer)$"
     r"|^http://dbpedia\.org/datatype/"
 )
-# Only units that follow a number in text; letters that could begin a word or a code are not among them.
+# Units that may follow a number; none that could begin a word or a code.
 _UNIT = r"^([+-]?[\d.,]*\d)\s*(?:km²|km2|m²|m2|km|cm|mm|kg|ft|lb|min|°C|°F|°|%|€|\$|£|m|g|s|h)$"
-_EXACT = 1e15  # whole numbers below are exact as floating-point numbers
+_EXACT = 1e15  # smaller whole numbers are exact as floating-point numbers
 
 
 def literal_keys(literals: pl.DataFrame) -> pl.DataFrame:
     """The columns `key`, `precision` and `coarser` for literals with the string columns `value` and `datatype`.
 
-    `key` is null where a literal says nothing (it is empty). `precision` is that of a moment, null for all else but
-    for numbers that may be a year. `coarser` is a list of the keys of a moment at the precisions below its own,
-    finest last, null for all else.
+    `key` is null where a literal is empty. `precision` is that of a date, or YEAR for a number that may be a year, else
+    null. `coarser` is the list of the keys of a date at coarser precisions, finest last, else null.
     """
-    import polars as pl
-
     value = pl.col("value").str.strip_chars()
     frame = literals.select(value.alias("value"), "datatype").with_columns(
         pl.col("value").str.extract_groups(_MOMENT).alias("moment"),
@@ -56,7 +50,7 @@ def literal_keys(literals: pl.DataFrame) -> pl.DataFrame:
         _valid(pl.coalesce(day("2"), month("2")), 12).alias("m"),
         _valid(day("3"), 31).alias("d"),
         pl.when(~day("4").str.contains(_MIDNIGHT)).then(day("4")).alias("t"),
-        # "1960-13-40" looks like a date and is none; 00 is how some files say that month or day is unknown.
+        # "1960-13-40" looks like a date but is not; 00 is how some files mark an unknown month or day.
         (
             pl.coalesce(day("2"), month("2"), pl.lit("00")).cast(pl.Int32).gt(12)
             | pl.coalesce(day("3"), pl.lit("00")).cast(pl.Int32).gt(31)
@@ -92,15 +86,11 @@ def literal_keys(literals: pl.DataFrame) -> pl.DataFrame:
 
 def _valid(part: pl.Expr, largest: int) -> pl.Expr:
     """A month or a day as two digits, null where it is unknown (00)."""
-    import polars as pl
-
     return pl.when(part.cast(pl.Int32).is_between(1, largest)).then(part)
 
 
 def _number_key() -> pl.Expr:
     """The number that a value is, in one spelling; null where it is none."""
-    import polars as pl
-
     value = pl.col("value")
     bare = pl.coalesce(
         pl.when(value.str.contains(_PLAIN_NUMBER)).then(value),
@@ -112,7 +102,7 @@ def _number_key() -> pl.Expr:
     return (
         pl.when(whole)
         .then(pl.format("n:{}", pl.when(whole).then(number).cast(pl.Int64)))
-        # Beyond that a whole number is told by its digits, lest neighbours become equal.
+        # Larger whole numbers are compared by their digits, or neighbours would become equal.
         .when(bare.str.contains(r"^[+-]?\d+$"))
         .then(pl.format("n:{}", bare.str.strip_prefix("+")))
         .when(number.is_finite())
@@ -121,9 +111,7 @@ def _number_key() -> pl.Expr:
 
 
 def rounded(number: pl.Expr, digits: int) -> pl.Expr:
-    """Numbers rounded to so many significant digits. (Those of polars take a logarithm of the machine's.)"""
-    import polars as pl
-
+    """Numbers rounded to significant digits. (polars would use the logarithm of the machine.)"""
     from rlea.arithmetic import round_to_digits
 
     def of(column: pl.Series) -> pl.Series:
@@ -134,10 +122,8 @@ def rounded(number: pl.Expr, digits: int) -> pl.Expr:
 
 
 def _text_key(value: pl.Expr) -> pl.Expr:
-    """Text without case, accents, punctuation and repeated blanks; as it is where nothing else would be left."""
-    import polars as pl
-
-    # Only the accents of European scripts: the vowel signs of others are marks too and tell words apart.
+    """Text without case, accents, punctuation and extra blanks; unchanged where nothing would be left."""
+    # Only the accents of European scripts: the vowel signs of other scripts are marks too and distinguish words.
     plain = value.str.normalize("NFKD").str.replace_all(r"[\x{0300}-\x{036F}]", "").str.to_lowercase()
     words = plain.str.replace_all(r"[^\p{L}\p{N}\p{M}]+", " ").str.strip_chars()
     return pl.when(words != "").then(pl.format("s:{}", words)).when(value != "").then(pl.format("s:{}", value))

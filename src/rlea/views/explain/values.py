@@ -7,7 +7,7 @@ from typing import Any
 
 from rlea.evidence import ATTRIBUTES
 from rlea.evidence.attributes.comparison import compare
-from rlea.evidence.attributes.values import PLACE, Side, Told, tell
+from rlea.evidence.attributes.values import PLACE, ComparableValues, Side, read_values
 from rlea.graph import GraphPair, Ids, KnowledgeGraph
 from rlea.graph.names import local_name
 from rlea.record import as_dict, as_list
@@ -48,7 +48,7 @@ class Comparison:
 
     def __init__(self, seen: GraphPair, correspondences: tuple[Correspondence, ...]) -> None:
         self.seen, self.correspondences = seen, correspondences
-        self.told: Told = tell(seen.source, seen.target)
+        self.told: ComparableValues = read_values(seen.source, seen.target)
 
     def of(self, source: int, target: int) -> tuple[Values, ...]:
         """For every literal of the source its most alike one of the target, the surest and most alike first.
