@@ -352,14 +352,14 @@ def find(
 def make_task(pair: GraphPair, candidates: Candidates, seed: int) -> Task:
     """What a matcher may see: graphs, training seeds, candidates; no validation and no test links.
 
-    Of very large graphs it sees no crowds, which would cost it nearly all its time.
+    Very large graphs are pruned of their hubs, which would cost it nearly all its time.
     """
-    from rlea.graph.hubs import LARGE, leave_out_crowds
+    from rlea.graph.hubs import LARGE, prune_hubs
     from rlea.matching import Task
 
     source, target = pair.source, pair.target
     if max(source.num_entities, target.num_entities) > LARGE:
-        source, target = leave_out_crowds(source), leave_out_crowds(target)
+        source, target = prune_hubs(source), prune_hubs(target)
     return Task(source, target, pair.train, candidates, seed)
 
 
