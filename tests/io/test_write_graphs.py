@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from rlea.errors import InputError
 from rlea.graph import LITERAL_COLUMNS, GraphPair, KnowledgeGraph, Links
 from rlea.io.readers import read_graph, read_pair
-from rlea.io.writers.graphs import FORMATS, RDF_FORMATS, TABLE_FORMATS, write_graph, write_pair
+from rlea.io.writers.graphs import FORMATS, write_graph, write_pair
+from rlea.io.writers.rdf import RDF_FORMATS
+from rlea.io.writers.tables import TABLE_FORMATS
 
 RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 RESOURCE = "http://www.w3.org/2000/01/rdf-schema#Resource"
