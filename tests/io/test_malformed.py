@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 import pytest
 from safetensors.numpy import save_file
+from small_graphs import write
 
 from rlea.errors import InputError
 from rlea.io.read import read
@@ -101,16 +102,6 @@ CELL = (
 )
 
 Content = str | bytes | None
-
-
-def write(folder: Path, files: Mapping[str, Content]) -> Path:
-    """Write files; None stands for no file."""
-    for name, content in files.items():
-        if content is not None:
-            path = folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content.encode() if isinstance(content, str) else content)
-    return folder
 
 
 def align(*places: Path, tmp: Path, **options: str) -> list[str]:

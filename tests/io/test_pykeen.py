@@ -15,14 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_graphs import only_entities
 
 from rlea.errors import InputError
-from rlea.graph import KnowledgeGraph
 from rlea.io.readers.pykeen import read_pykeen
 from rlea.io.readers.vectors import read_embeddings
 
@@ -63,11 +62,7 @@ def save(folder: Path, model: Any, labels: Mapping[str, int], protocol: int = pi
     return folder
 
 
-def graph(*entities: str) -> KnowledgeGraph:
-    return KnowledgeGraph.build(pl.DataFrame({"head": entities, "relation": ["r"] * len(entities), "tail": entities}))
-
-
-S, T = graph("s b", "s a", 'q"\tuote'), graph("t2", "Malmö", "two\nlines")
+S, T = only_entities("s b", "s a", 'q"\tuote'), only_entities("t2", "Malmö", "two\nlines")
 LABELS = {"s b": 4, "s a": 0, 'q"\tuote': 6, "t2": 2, "Malmö": 1, "two\nlines": 5, "nobody": 3}
 TABLE = torch.arange(21.0).reshape(7, 3) / 8 - 1
 

@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from small_graphs import facts, named, write
 
-from rlea.graph import GraphPair, KnowledgeGraph
 from rlea.io.readers import read_pair
 from rlea.io.readers.literals import split_literals, unescape
 from rlea.io.readers.openea import pair_name, read_openea
@@ -29,32 +29,6 @@ FILES = {
     "721_5fold/2/train_links": "a4\tb4\n",
     "721_5fold/2/test_links": "a1\tb1\n",
 }
-
-
-def write(folder: Path, files: dict[str, str], newline: str = "\n") -> Path:
-    for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(text.replace("\n", newline).encode())
-    return folder
-
-
-def facts(graph: KnowledgeGraph) -> set[tuple[str, ...]]:
-    literals = graph.literals
-    return {
-        (graph.entities[entity], graph.attributes[attribute], value, datatype, language)
-        for entity, attribute, value, datatype, language in zip(
-            literals.entity_ids, literals.attribute_ids, literals.values, literals.datatypes, literals.languages,
-            strict=True,
-        )
-    }  # fmt: skip
-
-
-def named(pair: GraphPair, split: str) -> list[tuple[str, str]]:
-    links = getattr(pair, split)
-    return [
-        (pair.source.entities[first], pair.target.entities[second])
-        for first, second in zip(links.source_ids, links.target_ids, strict=True)
-    ]
 
 
 def test_everything_is_read(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from small_graphs import write
 
 from rlea.io.readers import is_pair, read_graph, read_pair
 
@@ -12,13 +13,6 @@ TABLES = {
     "target/names.tsv": "t1\teins\n",
 }
 LINKS = {"seeds.tsv": "source\ttarget\nhttp://s/1\tt1\n", "test.tsv": "source\ttarget\nhttp://s/3\tt3\n"}
-
-
-def write(folder: Path, files: dict[str, str]) -> Path:
-    for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text, encoding="utf-8")
-    return folder
 
 
 def test_graphs_of_different_formats(tmp_path: Path) -> None:

@@ -4,15 +4,15 @@ import gzip
 import os
 from pathlib import Path
 
-import polars as pl
 import pyoxigraph
 import pytest
 import rdflib
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from small_graphs import build
 
 from rlea.errors import InputError
-from rlea.graph import LITERAL_COLUMNS, GraphPair, KnowledgeGraph, Links
+from rlea.graph import GraphPair, KnowledgeGraph, Links
 from rlea.io.readers import read_graph, read_pair
 from rlea.io.writers.graphs import FORMATS, write_graph, write_pair
 from rlea.io.writers.rdf import RDF_FORMATS
@@ -22,12 +22,6 @@ RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 RESOURCE = "http://www.w3.org/2000/01/rdf-schema#Resource"
 XSD = "http://www.w3.org/2001/XMLSchema#"
 many = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-
-
-def build(triples=(), literals=(), **more) -> KnowledgeGraph:
-    head = pl.DataFrame(list(triples), schema=dict.fromkeys(["head", "relation", "tail"], pl.String), orient="row")
-    told = pl.DataFrame(list(literals), schema=dict.fromkeys(LITERAL_COLUMNS, pl.String), orient="row")
-    return KnowledgeGraph.build(head, told, **more)
 
 
 def sample(side: str = "s") -> KnowledgeGraph:

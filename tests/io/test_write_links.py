@@ -9,15 +9,14 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
-import polars as pl
 import pyoxigraph
 import pytest
 import rdflib
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from small_graphs import only_entities
 
 from rlea.errors import InputError
-from rlea.graph import KnowledgeGraph
 from rlea.graph.iri import from_iri
 from rlea.io.readers.link_files import read_link_rows
 from rlea.io.writers import LINK_FILES, LinkRows, MappingSet, justification_of, write_links, write_links_file
@@ -78,16 +77,11 @@ def real_rows() -> LinkRows:
     )
 
 
-def graph(*entities: str) -> KnowledgeGraph:
-    empty = pl.DataFrame(schema=dict.fromkeys(["head", "relation", "tail"], pl.String))
-    return KnowledgeGraph.build(empty, entities=entities, names={entity: f"name of {entity}" for entity in entities})
-
-
 # ---- rows -----------------------------------------------------------------------------------------------------------
 
 
 def test_rows_of_a_matching_are_sorted_by_confidence_then_identifiers():
-    source, target = graph("s0", "s1", "s2", "s3"), graph("t0", "t1", "t2", "t3")
+    source, target = only_entities("s0", "s1", "s2", "s3"), only_entities("t0", "t1", "t2", "t3")
     # The first two differ by less than what is printed, so their identifiers decide.
     matching = Matching.of([3, 1, 0, 2], [0, 1, 2, 3], [0.5 + 1e-9, 0.5, 0.25, 1.0])
     rows = LinkRows.of(matching, source, target)

@@ -4,25 +4,18 @@ import json
 import os
 
 import numpy as np
-import polars as pl
 import pytest
 from safetensors import safe_open
 from scipy.sparse import csr_matrix
+from small_graphs import only_entities
 
 from rlea.errors import InputError
-from rlea.graph import KnowledgeGraph
 from rlea.io.readers.vectors import read_embeddings
 from rlea.io.writers import vectors
 from rlea.io.writers.vectors import check_storable, write_embeddings
 from rlea.search.embeddings import Embeddings
 
-
-def graph(*entities: str) -> KnowledgeGraph:
-    empty = pl.DataFrame(schema=dict.fromkeys(["head", "relation", "tail"], pl.String))
-    return KnowledgeGraph.build(empty, entities=entities)
-
-
-SOURCE, TARGET = graph("a", 'q"uote', "汉\n字"), graph("x", "y")
+SOURCE, TARGET = only_entities("a", 'q"uote', "汉\n字"), only_entities("x", "y")
 
 
 def dense(**more) -> Embeddings:
@@ -62,7 +55,7 @@ def test_same_vectors_same_bytes(tmp_path):
 
 def test_reading_back_gives_the_same_vectors_even_in_another_order(tmp_path):
     write_embeddings(tmp_path / "v.safetensors", dense(measure="manhattan", info={"k": 1}), SOURCE, TARGET)
-    back = read_embeddings(tmp_path / "v.safetensors", SOURCE, graph("y"))
+    back = read_embeddings(tmp_path / "v.safetensors", SOURCE, only_entities("y"))
     np.testing.assert_array_equal(back.source, dense().source.astype(np.float32))
     np.testing.assert_array_equal(back.target, dense().target[1:].astype(np.float32))
     assert (back.measure, back.info) == ("manhattan", {"k": 1})
