@@ -31,6 +31,8 @@ def test_file_says_which_row_is_whose(tmp_path):
         np.testing.assert_array_equal(file.get_tensor("source"), dense().source.astype(np.float32))
         assert file.get_tensor("target").dtype == np.float32
     assert list(metadata) == ["rlea"]
+    (tmp_path / "plain").write_text("")
+    assert (tmp_path / "v.safetensors").stat().st_mode == (tmp_path / "plain").stat().st_mode
     told = json.loads(metadata["rlea"])
     assert told["source_ids"] == list(SOURCE.entities)
     assert told["target_ids"] == ["x", "y"]
@@ -85,12 +87,6 @@ def test_head_limit_is_that_of_the_readers(tmp_path):
         assert len(json.loads(file.metadata()["rlea"])["name"]) == len(name)
     with pytest.raises(InputError):
         write_embeddings(tmp_path / "w.safetensors", dense(name=name + "n" * 1000), SOURCE, TARGET)
-
-
-def test_file_has_the_permissions_of_a_plain_write(tmp_path):
-    (tmp_path / "plain").write_text("")
-    write_embeddings(tmp_path / "v.safetensors", dense(), SOURCE, TARGET)
-    assert (tmp_path / "v.safetensors").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
 def test_what_passes_the_check_before_training_can_be_stored_after_it(tmp_path, monkeypatch):
