@@ -10,8 +10,7 @@ from rlea.commands import bench_summary
 from rlea.demo import demo_folder
 from rlea.errors import InputError
 from rlea.evaluation.metrics import coverage
-from rlea.graph import Links
-from rlea.graph import hubs as crowds
+from rlea.graph import Links, hubs
 from rlea.io.readers import read_pair
 from rlea.matchers import MATCHERS
 from rlea.matching import toy_task
@@ -159,8 +158,8 @@ def test_the_index_of_names_can_be_asked_for(run_cli):
 def test_matchers_see_no_crowds_of_large_graphs_and_the_record_says_so(pair, monkeypatch):
     names = rlea.AlignSettings("names")
     assert "triples_left_out" not in rlea.align(pair, names).info
-    monkeypatch.setattr(crowds, "LARGE", 100)
-    monkeypatch.setattr(crowds.leave_out_crowds, "__defaults__", (2.0,))
+    monkeypatch.setattr(hubs, "LARGE", 100)
+    monkeypatch.setattr(hubs.prune_hubs, "__defaults__", (2.0,))
     result = rlea.align(pair, names)
     assert all(0 < left_out < pair.source.num_triples for left_out in result.info["triples_left_out"])
     assert result.links.f1 > 0.8

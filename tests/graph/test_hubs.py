@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from rlea.graph import KnowledgeGraph
-from rlea.graph.hubs import leave_out_crowds
+from rlea.graph.hubs import prune_hubs
 
 
 def make_frame(rows):
@@ -31,16 +31,16 @@ def test_the_largest_crowds_go_first_whichever_end_they_stand_at():
     graph = make_graph(IN + HAS + CHAIN + BY_ANOTHER)
     pairs = 12 * 12 + 5 * 5 + len(CHAIN) + len(BY_ANOTHER)
     n = graph.num_entities
-    assert leave_out_crowds(graph, pairs / n) is graph
-    assert shown(leave_out_crowds(graph, (pairs - 1) / n)) == {*HAS, *CHAIN, *BY_ANOTHER}
-    assert shown(leave_out_crowds(graph, (pairs - 144) / n)) == {*HAS, *CHAIN, *BY_ANOTHER}
-    assert shown(leave_out_crowds(graph, (pairs - 145) / n)) == {*CHAIN, *BY_ANOTHER}
-    assert shown(leave_out_crowds(graph, 0.0)) == {*CHAIN, *BY_ANOTHER}  # two are no crowd
+    assert prune_hubs(graph, pairs / n) is graph
+    assert shown(prune_hubs(graph, (pairs - 1) / n)) == {*HAS, *CHAIN, *BY_ANOTHER}
+    assert shown(prune_hubs(graph, (pairs - 144) / n)) == {*HAS, *CHAIN, *BY_ANOTHER}
+    assert shown(prune_hubs(graph, (pairs - 145) / n)) == {*CHAIN, *BY_ANOTHER}
+    assert shown(prune_hubs(graph, 0.0)) == {*CHAIN, *BY_ANOTHER}  # two are no crowd
 
 
 def test_entities_names_and_relations_keep_their_numbers():
     graph = make_graph(IN + HAS + CHAIN)
-    less = leave_out_crowds(graph, 1.0)
+    less = prune_hubs(graph, 1.0)
     assert less.num_triples < graph.num_triples
     assert (less.entities, less.relations, less.names) == (graph.entities, graph.relations, graph.names)
     assert less.literals is graph.literals
@@ -48,4 +48,4 @@ def test_entities_names_and_relations_keep_their_numbers():
 
 def test_graphs_of_nothing_or_little_stay():
     for graph in (make_graph([("a", "r", "b")]), KnowledgeGraph.build(make_frame([]), entities=["a"])):
-        assert leave_out_crowds(graph) is graph
+        assert prune_hubs(graph) is graph

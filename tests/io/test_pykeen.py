@@ -15,14 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_graphs import only_entities
 
 from rlea.errors import InputError
-from rlea.graph import KnowledgeGraph
 from rlea.io.readers.pykeen import read_pykeen
 from rlea.io.readers.vectors import read_embeddings
 
@@ -63,13 +62,21 @@ def save(folder: Path, model: Any, labels: Mapping[str, int], protocol: int = pi
     return folder
 
 
-def graph(*entities: str) -> KnowledgeGraph:
-    return KnowledgeGraph.build(pl.DataFrame({"head": entities, "relation": ["r"] * len(entities), "tail": entities}))
-
-
-S, T = graph("s b", "s a", 'q"\tuote'), graph("t2", "Malmö", "two\nlines")
+S, T = only_entities("s b", "s a", 'q"\tuote'), only_entities("t2", "Malmö", "two\nlines")
 LABELS = {"s b": 4, "s a": 0, 'q"\tuote': 6, "t2": 2, "Malmö": 1, "two\nlines": 5, "nobody": 3}
+PICKLE = "trained_model/data.pkl"
 TABLE = torch.arange(21.0).reshape(7, 3) / 8 - 1
+
+
+def change_members(folder: Path, change: Callable[[dict[str, bytes]], None]) -> Path:
+    """Change the files within the zip file of a saved model."""
+    with zipfile.ZipFile(folder / "trained_model.pkl") as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    change(members)
+    with zipfile.ZipFile(folder / "trained_model.pkl", "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return folder
 
 
 def check(folder: Path, table: torch.Tensor = TABLE) -> None:
@@ -130,18 +137,13 @@ def test_modules_of_torch_1(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("order", ["little", "big"])
 def test_bytes_in_either_order(order: str, tmp_path: Path) -> None:
-    save(tmp_path, TransE(TABLE), LABELS)
-    path = tmp_path / "trained_model.pkl"
-    with zipfile.ZipFile(path) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-    for name in members:
-        if "/data/" in name and order == "big":
-            members[name] = np.frombuffer(members[name], "<f4").astype(">f4").tobytes()
-    members["trained_model/byteorder"] = order.encode()
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
-    check(tmp_path)
+    def change(members: dict[str, bytes]) -> None:
+        for name in members:
+            if "/data/" in name and order == "big":
+                members[name] = np.frombuffer(members[name], "<f4").astype(">f4").tobytes()
+        members["trained_model/byteorder"] = order.encode()
+
+    check(change_members(save(tmp_path, TransE(TABLE), LABELS), change))
 
 
 @settings(max_examples=30, deadline=None)
@@ -167,24 +169,20 @@ class Harm:
         return self.order
 
 
-def harms(mark: Path) -> list[Harm]:
-    """Each of these leaves a mark when it is loaded."""
-    code = f"open({str(mark)!r}, 'w').close()"
-    return [
-        Harm(os.system, f"touch {mark}"),
-        Harm(os.mkdir, str(mark)),
-        Harm(exec, code),
-        Harm(eval, code),
-        Harm(io.open, str(mark), "w"),
-    ]
+HARMS = {
+    "system": lambda mark: Harm(os.system, f"touch {mark}"),
+    "mkdir": lambda mark: Harm(os.mkdir, str(mark)),
+    "exec": lambda mark: Harm(exec, f"open({str(mark)!r}, 'w').close()"),
+    "open": lambda mark: Harm(io.open, str(mark), "w"),
+}
 
 
-@pytest.mark.parametrize("number", range(len(harms(Path("x")))))
+@pytest.mark.parametrize("name", HARMS)
 @pytest.mark.parametrize("place", ["instead of the model", "in the model", "instead of the weights"])
 @pytest.mark.parametrize("protocol", [2, 5])
-def test_harm_has_no_effect(number: int, place: str, protocol: int, tmp_path: Path) -> None:
+def test_harm_has_no_effect(name: str, place: str, protocol: int, tmp_path: Path) -> None:
     mark = tmp_path / "mark"
-    harm = harms(mark)[number]
+    harm = HARMS[name](mark)
     model: Any = TransE(TABLE)
     if place == "instead of the model":
         model = harm
@@ -201,14 +199,6 @@ def test_harm_has_no_effect(number: int, place: str, protocol: int, tmp_path: Pa
         warnings.simplefilter("ignore")  # of the file that `open` leaves open
         function(*args)
     assert mark.exists(), "what the file asks for leaves a mark where it is done, or this test proves nothing"
-
-
-def write_pickle(folder: Path, content: bytes) -> Path:
-    """A model file with this for a pickle."""
-    save(folder, TransE(TABLE), LABELS)
-    with zipfile.ZipFile(folder / "trained_model.pkl", "w") as archive:
-        archive.writestr("trained_model/data.pkl", content)
-    return folder
 
 
 @pytest.mark.parametrize(
@@ -231,7 +221,9 @@ def write_pickle(folder: Path, content: bytes) -> Path:
 )
 def test_handwritten_pickles_have_no_effect(content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    folder = write_pickle(tmp_path / "saved", content)
+    folder = change_members(
+        save(tmp_path / "saved", TransE(TABLE), LABELS), lambda members: members.update({PICKLE: content})
+    )
     before, documentation = set(sys.modules), InputError.__doc__
     with pytest.raises(InputError, match=r"trained_model\.pkl: "):
         read_embeddings(folder, S, T)
@@ -242,17 +234,13 @@ def test_handwritten_pickles_have_no_effect(content: bytes, tmp_path: Path, monk
 
 def test_no_module_of_the_file_is_imported(tmp_path: Path) -> None:
     """Importing one would run it already; a class of unknown modules is no hindrance."""
-    save(tmp_path, TransE(TABLE), LABELS)
-    path = tmp_path / "trained_model.pkl"
-    with zipfile.ZipFile(path) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
     old, new = __name__.encode(), b"x" * (len(__name__) - 2) + b".y"
-    assert old in members["trained_model/data.pkl"]
-    members["trained_model/data.pkl"] = members["trained_model/data.pkl"].replace(old, new)
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
-    check(tmp_path)
+
+    def change(members: dict[str, bytes]) -> None:
+        assert old in members[PICKLE]
+        members[PICKLE] = members[PICKLE].replace(old, new)
+
+    check(change_members(save(tmp_path, TransE(TABLE), LABELS), change))
 
 
 @settings(max_examples=60, deadline=None)
@@ -262,17 +250,14 @@ def test_damage_is_an_input_error_or_nothing(
 ) -> None:
     """One byte changed in the pickle, or the rest cut off: never another exception."""
     folder = tmp_path_factory.mktemp("damage")
-    save(folder, TransE(TABLE), LABELS)
-    path = folder / "trained_model.pkl"
-    with zipfile.ZipFile(path) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-    pickled = bytearray(members["trained_model/data.pkl"])
-    position %= len(pickled)
-    pickled[position] = byte
-    members["trained_model/data.pkl"] = bytes(pickled[:position] if is_cut else pickled)
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
+
+    def change(members: dict[str, bytes]) -> None:
+        pickled = bytearray(members[PICKLE])
+        place = position % len(pickled)
+        pickled[place] = byte
+        members[PICKLE] = bytes(pickled[:place] if is_cut else pickled)
+
+    change_members(save(folder, TransE(TABLE), LABELS), change)
     try:
         table = read_pykeen(folder).table
     except InputError as error:

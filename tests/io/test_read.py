@@ -11,11 +11,12 @@ from typing import Any
 
 import polars as pl
 import pytest
+from small_graphs import ids
 
 import rlea
 from rlea.demo import demo_folder
 from rlea.errors import InputError
-from rlea.graph import GraphPair, KnowledgeGraph, Links
+from rlea.graph import GraphPair, KnowledgeGraph
 
 TRIPLES = [("http://a/1", "http://a/near", "http://a/2"), ("http://a/2", "http://a/near", "http://a/3")]
 LITERALS = [("http://a/1", "http://a/year", "1900"), ("http://a/2", "http://a/name", "two")]
@@ -53,10 +54,6 @@ def store(text: str) -> Any:
     made = Store()
     made.load(text.encode(), RdfFormat.N_TRIPLES)
     return made
-
-
-def ids(links: Links) -> list[tuple[int, int]]:
-    return list(zip(links.source_ids.tolist(), links.target_ids.tolist(), strict=True))
 
 
 @pytest.fixture

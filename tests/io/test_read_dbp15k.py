@@ -1,16 +1,12 @@
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
-import pytest
+from small_graphs import named, write
 
-from rlea.graph import GraphPair
 from rlea.io.readers import read_pair
 from rlea.io.readers.dbp15k import read_dbp15k
-
-DATA = os.environ.get("RLEA_DATA")
 
 # Test pairs 0-3 and 1-4, a seed with the shared number 9; relation 0 is shared, relation 1 is each graph's own.
 FILES = {
@@ -25,23 +21,8 @@ FILES = {
 }
 
 
-def write(folder: Path, changes: dict[str, str] | None = None) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, text in (FILES | (changes or {})).items():
-        (folder / name).write_text(text, encoding="utf-8")
-    return folder
-
-
-def named(pair: GraphPair, split: str) -> set[tuple[str, str]]:
-    links = getattr(pair, split)
-    return {
-        (pair.source.entities[first], pair.target.entities[second])
-        for first, second in zip(links.source_ids, links.target_ids, strict=True)
-    }
-
-
 def test_shared_numbers_come_apart(tmp_path: Path) -> None:
-    pair = read_dbp15k(write(tmp_path / "zh_en" / "0_3"))
+    pair = read_dbp15k(write(tmp_path / "zh_en" / "0_3", FILES))
     assert pair.name == "zh_en"
     assert pair.source.entities == ("zh/a", "zh/b", "zh/seed")
     assert pair.target.entities == ("en/a", "en/b", "en/seed")
@@ -49,13 +30,13 @@ def test_shared_numbers_come_apart(tmp_path: Path) -> None:
     assert pair.target.relations == ("en/own", "en/r")
     assert pair.source.triples.tolist() == [[0, 0, 2], [1, 1, 2]]
     assert pair.target.triples.tolist() == [[0, 1, 2], [2, 0, 1]]
-    assert named(pair, "train") == {("zh/seed", "en/seed")}
-    assert named(pair, "test") == {("zh/b", "en/a"), ("zh/a", "en/b")}
+    assert {*named(pair, "train")} == {("zh/seed", "en/seed")}
+    assert {*named(pair, "test")} == {("zh/b", "en/a"), ("zh/a", "en/b")}
     assert (len(pair.valid), pair.fold) == (0, "")
 
 
 def test_parent_folder_with_one_split(tmp_path: Path) -> None:
-    folder = write(tmp_path / "zh_en" / "0_3")
+    folder = write(tmp_path / "zh_en" / "0_3", FILES)
     assert read_pair(folder.parent).fingerprint == read_pair(folder).fingerprint
     assert read_pair(folder.parent).name == "zh_en"
 
@@ -72,17 +53,17 @@ def test_order_does_not_tell_test_pairs(tmp_path: Path) -> None:
         "sup_ent_ids": "900\t900\n",
         "ref_ent_ids": "".join(f"{i}\t{i + size}\n" for i in range(size)),
     }
-    pair = read_dbp15k(write(tmp_path, changes))
+    pair = read_dbp15k(write(tmp_path, FILES | changes))
     expected = {(f"zh/{(i * 37) % size:03}", f"en/{names[i]:03}") for i in range(size)}
-    assert named(pair, "test") == expected
+    assert {*named(pair, "test")} == expected
     # By chance one pair in two hundred stands at equal positions.
     assert np.sum(pair.test.source_ids == pair.test.target_ids) <= 6
 
 
 def test_seed_listed_on_one_side_only(tmp_path: Path) -> None:
-    pair = read_dbp15k(write(tmp_path, {"ent_ids_2": "3\ten/a\n4\ten/b\n"}))
+    pair = read_dbp15k(write(tmp_path, FILES | {"ent_ids_2": "3\ten/a\n4\ten/b\n"}))
     assert pair.target.entities == ("en/a", "en/b", "zh/seed")
-    assert named(pair, "train") == {("zh/seed", "zh/seed")}
+    assert {*named(pair, "train")} == {("zh/seed", "zh/seed")}
     assert pair.target.num_triples == 2
     assert any("1 seeds are missing" in note and "ent_ids_2" in note for note in pair.notes)
 
@@ -95,21 +76,20 @@ def test_seed_named_by_its_partner_in_triples(tmp_path: Path) -> None:
         "triples_1": "0\t0\t8\n1\t1\t8\n",
         "triples_2": "3\t0\t8\n9\t1\t4\n",
     }
-    pair = read_dbp15k(write(tmp_path, changes))
+    pair = read_dbp15k(write(tmp_path, FILES | changes))
     assert pair.target.entities == ("en/a", "en/b", "en/seed")
     assert pair.target.triples.tolist() == [[0, 1, 2], [2, 0, 1]]
-    assert named(pair, "train") == {("zh/seed", "en/seed")}
+    assert {*named(pair, "train")} == {("zh/seed", "en/seed")}
 
 
-@pytest.mark.skipif(DATA is None, reason="RLEA_DATA is not set: no benchmark data")
-def test_published_data() -> None:
-    folder = Path(str(DATA)) / "dbp15k" / "zh_en"
+def test_published_data(data_folder: Path) -> None:
+    folder = data_folder / "dbp15k" / "zh_en"
     pair = read_pair(folder)
     assert (pair.source.num_entities, pair.target.num_entities) == (19388, 19572)
     assert (pair.source.num_relations, pair.target.num_relations) == (1701, 1323)
     assert (pair.source.num_triples, pair.target.num_triples) == (70414, 95142)
     truth = {tuple(line.split("\t")) for line in (folder / "ent_ILLs").read_text(encoding="utf-8").splitlines()}
-    assert named(pair, "train") | named(pair, "test") == truth
+    assert {*named(pair, "train"), *named(pair, "test")} == truth
     assert (len(pair.train), len(pair.test)) == (4500, 10500)
     assert all(entity.startswith("http://zh.dbpedia.org/") for entity in pair.source.entities)
     assert np.sum(pair.test.source_ids == pair.test.target_ids) < 50

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from small_graphs import ids
 
 from rlea.errors import InputError
 from rlea.graph import KnowledgeGraph, Links
@@ -25,10 +26,6 @@ S, T = graph("http://s/"), graph("http://t/")
 def read_links(path: Path, source: KnowledgeGraph, target: KnowledgeGraph) -> tuple[Links, tuple[str, ...]]:
     placed = place_links(read_link_rows(path), source, target)
     return placed.links, placed.notes
-
-
-def ids(links: Links) -> list[tuple[int, int]]:
-    return list(zip(links.source_ids.tolist(), links.target_ids.tolist(), strict=True))
 
 
 def tsv(folder: Path, *pairs: tuple[int, int], name: str = "x.tsv") -> Path:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from small_graphs import facts, relations
 
-from rlea.graph import KnowledgeGraph
 from rlea.graph.iri import to_iri
 from rlea.io.readers import read_graph
 from rlea.io.readers.rdf import RDF_TYPE, RDFS_RESOURCE, read_rdf
@@ -50,17 +50,6 @@ FORMATS = {"x.nt": NT, "x.ttl": TURTLE, "x.rdf": RDF_XML, "x.owl": RDF_XML, "x.n
 def write(folder: Path, name: str, text: str) -> Path:
     (folder / name).write_text(text, encoding="utf-8")
     return folder / name
-
-
-def facts(graph: KnowledgeGraph) -> set[tuple[str, ...]]:
-    literals = graph.literals
-    rows = zip(literals.entity_ids, literals.attribute_ids, literals.values, literals.datatypes, literals.languages,
-               strict=True)  # fmt: skip
-    return {(graph.entities[e], graph.attributes[a], *rest) for e, a, *rest in rows}
-
-
-def relations(graph: KnowledgeGraph) -> set[tuple[str, str, str]]:
-    return {(graph.entities[h], graph.relations[r], graph.entities[t]) for h, r, t in graph.triples}
 
 
 def test_what_becomes_of_triples(tmp_path: Path) -> None:

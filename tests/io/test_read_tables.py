@@ -8,17 +8,13 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from small_graphs import relations
 
 from rlea.errors import InputError
-from rlea.graph import KnowledgeGraph
 from rlea.io.readers import read_graph
 from rlea.io.readers.tables import read_triples_table
 
 ROWS = [("b", "r", "a"), ("a", "q", "c,d"), ('"x"', "r", "a")]
-
-
-def relations(graph: KnowledgeGraph) -> set[tuple[str, str, str]]:
-    return {(graph.entities[h], graph.relations[r], graph.entities[t]) for h, r, t in graph.triples}
 
 
 def put(path: Path, rows: list[tuple[str, ...]], header: tuple[str, ...] = ()) -> Path:

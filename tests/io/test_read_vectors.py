@@ -4,23 +4,15 @@ import json
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 import pytest
 from safetensors.numpy import save_file
+from small_graphs import only_entities
 
 from rlea.errors import InputError
-from rlea.graph import KnowledgeGraph
 from rlea.io.readers.vectors import read_embeddings
 from rlea.search.embeddings import Embeddings
 
-
-def graph(*entities: str) -> KnowledgeGraph:
-    return KnowledgeGraph.build(
-        pl.DataFrame({"head": entities, "relation": ["r"] * len(entities), "tail": entities}, orient="col")
-    )
-
-
-S, T = graph("s b", "s a", "s\u00a0c"), graph("t2", "t1")
+S, T = only_entities("s b", "s a", "s\u00a0c"), only_entities("t2", "t1")
 TRUTH = {"s a": [1.0, 2.0], "s b": [3.0, 4.0], "s\u00a0c": [5.0, -6.5], "t1": [0.5, 0.25], "t2": [-1.0, 1e-3]}
 EXTRA = {"nobody": [9.0, 9.0], **{name: TRUTH[name] for name in ("t2", "s b", "t1", "s\u00a0c", "s a")}}
 
@@ -85,7 +77,7 @@ def test_safetensors(tmp_path: Path) -> None:
 
 def test_identifiers_with_numbers_at_their_end(tmp_path: Path) -> None:
     """Apollo 11 has a space and a number in its name; only the last fields are its vector."""
-    source = graph("Apollo 11", "Apollo 12")
+    source = only_entities("Apollo 11", "Apollo 12")
     (tmp_path / "x.vec").write_text("4 2\nApollo 11 1 2\nApollo 12 3 4\nt1 5 6\nt2 7 8\n", encoding="utf-8")
     embeddings = read_embeddings(tmp_path / "x.vec", source, T)
     np.testing.assert_array_equal(embeddings.source, [[1, 2], [3, 4]])
@@ -106,6 +98,6 @@ def test_pickles_are_refused_without_running_them(tmp_path: Path) -> None:
 
 def test_an_identifier_of_both_graphs_has_one_vector(tmp_path: Path) -> None:
     (tmp_path / "x.vec").write_text("a 1 2\nb 3 4\n", encoding="utf-8")
-    embeddings = read_embeddings(tmp_path / "x.vec", graph("a", "b"), graph("b"))
+    embeddings = read_embeddings(tmp_path / "x.vec", only_entities("a", "b"), only_entities("b"))
     np.testing.assert_array_equal(embeddings.source, [[1, 2], [3, 4]])
     np.testing.assert_array_equal(embeddings.target, [[3, 4]])

@@ -4,25 +4,18 @@ import json
 import os
 
 import numpy as np
-import polars as pl
 import pytest
 from safetensors import safe_open
 from scipy.sparse import csr_matrix
+from small_graphs import only_entities
 
 from rlea.errors import InputError
-from rlea.graph import KnowledgeGraph
 from rlea.io.readers.vectors import read_embeddings
 from rlea.io.writers import vectors
 from rlea.io.writers.vectors import check_storable, write_embeddings
 from rlea.search.embeddings import Embeddings
 
-
-def graph(*entities: str) -> KnowledgeGraph:
-    empty = pl.DataFrame(schema=dict.fromkeys(["head", "relation", "tail"], pl.String))
-    return KnowledgeGraph.build(empty, entities=entities)
-
-
-SOURCE, TARGET = graph("a", 'q"uote', "汉\n字"), graph("x", "y")
+SOURCE, TARGET = only_entities("a", 'q"uote', "汉\n字"), only_entities("x", "y")
 
 
 def dense(**more) -> Embeddings:
@@ -38,6 +31,8 @@ def test_file_says_which_row_is_whose(tmp_path):
         np.testing.assert_array_equal(file.get_tensor("source"), dense().source.astype(np.float32))
         assert file.get_tensor("target").dtype == np.float32
     assert list(metadata) == ["rlea"]
+    (tmp_path / "plain").write_text("")
+    assert (tmp_path / "v.safetensors").stat().st_mode == (tmp_path / "plain").stat().st_mode
     told = json.loads(metadata["rlea"])
     assert told["source_ids"] == list(SOURCE.entities)
     assert told["target_ids"] == ["x", "y"]
@@ -62,7 +57,7 @@ def test_same_vectors_same_bytes(tmp_path):
 
 def test_reading_back_gives_the_same_vectors_even_in_another_order(tmp_path):
     write_embeddings(tmp_path / "v.safetensors", dense(measure="manhattan", info={"k": 1}), SOURCE, TARGET)
-    back = read_embeddings(tmp_path / "v.safetensors", SOURCE, graph("y"))
+    back = read_embeddings(tmp_path / "v.safetensors", SOURCE, only_entities("y"))
     np.testing.assert_array_equal(back.source, dense().source.astype(np.float32))
     np.testing.assert_array_equal(back.target, dense().target[1:].astype(np.float32))
     assert (back.measure, back.info) == ("manhattan", {"k": 1})
@@ -92,12 +87,6 @@ def test_head_limit_is_that_of_the_readers(tmp_path):
         assert len(json.loads(file.metadata()["rlea"])["name"]) == len(name)
     with pytest.raises(InputError):
         write_embeddings(tmp_path / "w.safetensors", dense(name=name + "n" * 1000), SOURCE, TARGET)
-
-
-def test_file_has_the_permissions_of_a_plain_write(tmp_path):
-    (tmp_path / "plain").write_text("")
-    write_embeddings(tmp_path / "v.safetensors", dense(), SOURCE, TARGET)
-    assert (tmp_path / "v.safetensors").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
 def test_what_passes_the_check_before_training_can_be_stored_after_it(tmp_path, monkeypatch):

@@ -1,8 +1,8 @@
-"""Graphs without their crowds: edges by which one entity has so many neighbours that they say next to nothing.
+"""Pruning hubs: edges by which one entity has so many neighbours that they say next to nothing about it.
 
-Where a matched pair speaks for the pairs of its neighbours, n neighbours by a relation on one side and m on the other
-make n * m pairs. In a large graph the few best-known entities have tens of thousands of neighbours by one relation, so
-nearly all time and memory would go into the pairs that gain least.
+Where a matched pair is evidence for the pairs of its neighbours, n neighbours by a relation on one side and m on the
+other make n * m pairs. In a large graph the few best-known entities have tens of thousands of neighbours by one
+relation, so nearly all time and memory would go into the pairs that gain least.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from numpy.typing import NDArray
 
 from rlea.graph import KnowledgeGraph
 
-LARGE = 200_000  # entities; smaller graphs are left as they are, whatever it costs
-# Pairs of neighbours that an entity may cost on average: a few large crowds cost as much as all the rest together.
+LARGE = 200_000  # entities; smaller graphs are not pruned, whatever they cost
+# Pairs of neighbours that an entity may cost on average: a few large hubs cost as much as all the rest together.
 PAIRS_PER_ENTITY = 30
 
 
-def leave_out_crowds(graph: KnowledgeGraph, pairs_per_entity: float = PAIRS_PER_ENTITY) -> KnowledgeGraph:
-    """The graph without the triples of its largest crowds, so many that what is left costs no more than wanted.
+def prune_hubs(graph: KnowledgeGraph, pairs_per_entity: float = PAIRS_PER_ENTITY) -> KnowledgeGraph:
+    """The graph without the triples of its largest hubs, as many as needed for the rest to cost no more than wanted.
 
-    A crowd is all neighbours that an entity has by one relation in one direction; one of n costs n * n pairs. Entities,
-    relations, literals and names stay as they are.
+    A hub is an entity with one relation in one direction; with n neighbours it costs n * n pairs. Entities, relations,
+    literals and names stay as they are.
     """
     heads, relations, tails = graph.triples.astype(np.int64).T
     sizes = np.maximum(
-        _crowd_sizes(heads * graph.num_relations + relations), _crowd_sizes(tails * graph.num_relations + relations)
+        _group_sizes(heads * graph.num_relations + relations), _group_sizes(tails * graph.num_relations + relations)
     )
-    # A triple in a crowd of n stands for n pairs. (Most triples are in a larger crowd on one side only.)
+    # A triple of a hub with n neighbours stands for n pairs. (Most triples have a large hub at one end only.)
     triples_of_size = np.bincount(sizes)
     pairs = np.cumsum(triples_of_size * np.arange(len(triples_of_size)))
     largest = int(np.searchsorted(pairs, pairs_per_entity * graph.num_entities, side="right")) - 1
@@ -37,7 +37,7 @@ def leave_out_crowds(graph: KnowledgeGraph, pairs_per_entity: float = PAIRS_PER_
     return graph if bool(keep.all()) else replace(graph, triples=graph.triples[keep])
 
 
-def _crowd_sizes(keys: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How many have the same key, for every key."""
+def _group_sizes(keys: NDArray[np.int64]) -> NDArray[np.int64]:
+    """For every key, how many are equal to it."""
     _, number, counts = np.unique(keys, return_inverse=True, return_counts=True)
     return np.asarray(counts[number], dtype=np.int64)

@@ -44,6 +44,18 @@ class Literals:
     def __len__(self) -> int:
         return len(self.values)
 
+    @staticmethod
+    def of(
+        entity_ids: Any, attribute_ids: Any, values: Iterable[str], datatypes: Iterable[str], languages: Iterable[str]
+    ) -> Literals:
+        """Literals in the given order, with read-only arrays."""
+        return Literals(_frozen(entity_ids), _frozen(attribute_ids), tuple(values), tuple(datatypes), tuple(languages))
+
+    def take(self, rows: NDArray[np.intp]) -> Literals:
+        """The literals of these rows."""
+        texts = ([column[row] for row in rows.tolist()] for column in (self.values, self.datatypes, self.languages))
+        return Literals.of(self.entity_ids[rows], self.attribute_ids[rows], *texts)
+
 
 @dataclass(frozen=True, eq=False)
 class KnowledgeGraph:
@@ -127,13 +139,13 @@ class KnowledgeGraph:
         told = _sorted_rows(
             pl.DataFrame({"e": entity, "a": attribute, "value": literals["value"], "d": datatype, "l": language})
         )
-        facts = Literals(
-            entity_ids=_frozen(told["e"].to_numpy()),
-            attribute_ids=_frozen(told["a"].to_numpy()),
-            values=tuple(told["value"].to_list()),
+        facts = Literals.of(
+            told["e"].to_numpy(),
+            told["a"].to_numpy(),
+            told["value"].to_list(),
             # One string object for all literals of a datatype: a graph has millions of literals and few datatypes.
-            datatypes=tuple(map(datatypes.__getitem__, told["d"].to_list())),
-            languages=tuple(map(languages.__getitem__, told["l"].to_list())),
+            map(datatypes.__getitem__, told["d"].to_list()),
+            map(languages.__getitem__, told["l"].to_list()),
         )
         return KnowledgeGraph(
             entities=identifiers,

@@ -28,6 +28,7 @@ SECOND_LABELS = (
     "http://purl.org/dc/elements/1.1/title",
     _W3 + "2004/02/skos/core#altLabel",
 )
+_OTHERS = re.compile(r"[\W_]+")  # all but letters and digits
 _LETTERS = re.compile(r"[^\W\d_]{2}")
 # Of scripts whose signs are syllables or words, one sign may be a name: kana, ideographs, Korean syllables.
 _SIGNS = re.compile("[\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\U00020000-\U0003ffff]")
@@ -69,6 +70,24 @@ def is_vowel_sign(character: str) -> bool:
     """Whether it is a mark that tells words apart as letters do. Accents are none, nor selectors of glyphs."""
     is_spoken = unicodedata.category(character) in ("Mc", "Mn") and not unicodedata.combining(character)
     return is_spoken and not _SELECTORS.match(character)
+
+
+def plain(name: str) -> str:
+    """A name without case, accents and punctuation, so that "Île-de-France" meets "ile de france".
+
+    Vowel signs of Indic and like scripts stay: without them many words would be the same.
+    """
+    if name.isascii():
+        return _OTHERS.sub(" ", name.lower()).strip()
+    decomposed = unicodedata.normalize("NFKD", name).casefold()
+    return " ".join(decomposed.translate(spelling(decomposed)).split())
+
+
+def spelling(text: str) -> dict[int, str | None]:
+    """What becomes of the characters of a decomposed text, for `str.translate`: accents go, punctuation is a blank."""
+    characters = set(text)
+    others = (one for one in characters if _OTHERS.match(one) and not is_vowel_sign(one))
+    return {ord(one): None if unicodedata.combining(one) else " " for one in others}
 
 
 def choose_names(

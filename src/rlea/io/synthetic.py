@@ -463,27 +463,8 @@ def _call_relations(rng: Rng, settings: SyntheticSettings, side: str, shown: Arr
 # ---- names ----------------------------------------------------------------------------------------------------------
 
 _ONSETS = (
-    "b",
-    "br",
-    "d",
-    "dr",
-    "f",
-    "g",
-    "gr",
-    "h",
-    "k",
-    "kl",
-    "l",
-    "m",
-    "n",
-    "p",
-    "r",
-    "s",
-    "st",
-    "t",
-    "tr",
-    "v",
-    "w",
+    *("b", "br", "d", "dr", "f", "g", "gr", "h", "k", "kl"),
+    *("l", "m", "n", "p", "r", "s", "st", "t", "tr", "v", "w"),
 )
 _VOWELS = ("a", "e", "i", "o", "u", "ai", "ou")
 _CODAS = ("", "", "", "l", "m", "n", "r", "s", "nd", "rt")

@@ -117,28 +117,24 @@ def read_matching_and_gold(links: str | Path, gold: str | Path) -> tuple[Matchin
     found, known = read_link_rows(links), read_link_rows(gold)
     if not len(known):
         raise InputError("holds no links", path=known.path, remedy="give at least one gold link")
-    source_index, target_index = (
-        {name: number for number, name in enumerate(sorted({*first, *second}))}
-        for first, second in ((found.sources, known.sources), (found.targets, known.targets))
-    )
-    is_disjoint = not {*found.sources} & {*known.sources} and not {*found.targets} & {*known.targets}
-    if len(found) and is_disjoint:
-        swapped = {*found.sources} & {*known.targets} or {*found.targets} & {*known.sources}
+    sources, targets = {*found.sources}, {*found.targets}
+    if len(found) and sources.isdisjoint(known.sources) and targets.isdisjoint(known.targets):
+        is_swapped = not sources.isdisjoint(known.targets) or not targets.isdisjoint(known.sources)
         raise error_at(
             found.path,
             found.unit,
             found.numbers[0],
             f"no entity of these links, such as {shown(found.sources[0])}, stands in {known.path.name}",
-            "exchange the columns of one of the two files" if swapped else "compare links of the same two graphs",
+            "exchange the columns of one of the two files" if is_swapped else "compare links of the same two graphs",
         )
-    matching = Matching.of(
-        [source_index[name] for name in found.sources],
-        [target_index[name] for name in found.targets],
-        np.where(np.isnan(found.confidences), 1.0, found.confidences),
+    source_index = {name: number for number, name in enumerate(sorted(sources.union(known.sources)))}
+    target_index = {name: number for number, name in enumerate(sorted(targets.union(known.targets)))}
+    found_ids, known_ids = (
+        ([source_index[name] for name in file.sources], [target_index[name] for name in file.targets])
+        for file in (found, known)
     )
-    return matching, Links.of(
-        [source_index[name] for name in known.sources], [target_index[name] for name in known.targets]
-    )
+    confidences = np.where(np.isnan(found.confidences), 1.0, found.confidences)
+    return Matching.of(*found_ids, confidences), Links.of(*known_ids)
 
 
 def _left_out(file: LinkFile, rows: Sequence[int], reason: str) -> list[str]:

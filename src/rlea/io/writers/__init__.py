@@ -25,12 +25,15 @@ __all__ = [
     "write_links_file",
 ]
 
-# Format -> its file in a folder of results.
-LINK_FILES = {
-    "tsv": "links.tsv",
-    "sssom": "links.sssom.tsv",
-    "sameas": "links.nt",
-    "alignment": "links.rdf",
+# Format -> its file in a folder of results, and its writer: (path, rows, about, name for errors).
+LINK_FILES = {"tsv": "links.tsv", "sssom": "links.sssom.tsv", "sameas": "links.nt", "alignment": "links.rdf"}
+_LINK_WRITERS: dict[str, Callable[[Path, LinkRows, MappingSet, Path], None]] = {
+    "tsv": lambda path, rows, about, shown: put_links_tsv(path, rows, shown=shown),
+    "sssom": lambda path, rows, about, shown: put_links_sssom(path, rows, about),
+    "sameas": lambda path, rows, about, shown: put_links_sameas(path, rows),
+    "alignment": lambda path, rows, about, shown: put_links_alignment(
+        path, rows, source=about.subject_source, target=about.object_source
+    ),
 }
 
 
@@ -44,8 +47,8 @@ def write_links(
 ) -> list[Path]:
     """Write links in several formats into a folder, all files together or none, and return their paths.
 
-    `about` is what the SSSOM file says about itself; `extra` has further files (name -> text, or who writes it), such
-    as the record of the run, which belong to the same result.
+    `about` is what the SSSOM file says about itself; `extra` has further files of the same result, such as the record
+    of the run: name -> text, or the function that writes the file.
     """
     folder = Path(folder)
     writers: dict[Path, Callable[[Path], None]] = {}
@@ -72,14 +75,7 @@ def write_links_file(path: str | Path, rows: LinkRows, *, about: MappingSet | No
 
 
 def _writer(name: str, path: Path, rows: LinkRows, about: MappingSet | None) -> Callable[[Path], None]:
-    if name == "tsv":
-        return lambda temporary: put_links_tsv(temporary, rows, shown=path)
-    if name == "sssom":
-        return lambda temporary: put_links_sssom(temporary, rows, about)
-    if name == "sameas":
-        return lambda temporary: put_links_sameas(temporary, rows)
-    graphs = (about.subject_source, about.object_source) if about else ("", "")
-    return lambda temporary: put_links_alignment(temporary, rows, source=graphs[0], target=graphs[1])
+    return lambda temporary: _LINK_WRITERS[name](temporary, rows, about or MappingSet(), path)
 
 
 def _text_writer(content: str) -> Callable[[Path], None]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
-from rlea.io.writers.atomic import atomic
 from rlea.io.writers.iris import strict_iri
 from rlea.io.writers.rows import LinkRows
 
@@ -14,17 +13,11 @@ _RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 _XSD = "http://www.w3.org/2001/XMLSchema#"
 
 
-def write_links_alignment(path: str | Path, rows: LinkRows, *, source: str = "", target: str = "") -> None:
+def put_links_alignment(path: Path, rows: LinkRows, *, source: str = "", target: str = "") -> None:
     """Write one Cell per link, with the relation `=` and the confidence as its measure.
 
     `source` and `target` name the two graphs (an IRI, or any text); left out where empty.
     """
-    with atomic(path) as temporary:
-        put_links_alignment(temporary, rows, source=source, target=target)
-
-
-def put_links_alignment(path: Path, rows: LinkRows, *, source: str = "", target: str = "") -> None:
-    """As `write_links_alignment`, straight to `path`."""
     one_to_one = len(set(rows.sources)) == len(rows) == len(set(rows.targets))
     with path.open("w", encoding="utf-8", newline="\n") as file:
         file.write('<?xml version="1.0" encoding="utf-8"?>\n')

@@ -20,7 +20,6 @@ from pathlib import Path
 from urllib.parse import quote
 
 from rlea.graph.iri import PREFIX, from_iri
-from rlea.io.writers.atomic import atomic
 from rlea.io.writers.iris import strict_iri
 from rlea.io.writers.rows import LinkRows
 
@@ -69,15 +68,8 @@ def justification_of(embedding_uses: str, matcher_uses_structure: bool) -> str:
     return "semapv:StructuralMatching" if embedding_uses == "structure" else "semapv:UnspecifiedMatching"
 
 
-def write_links_sssom(path: str | Path, rows: LinkRows, about: MappingSet | None = None) -> None:
-    """Write links as SSSOM/TSV. Labels keep no line breaks or tabs; identifiers are kept to the letter."""
-    with atomic(path) as temporary:
-        put_links_sssom(temporary, rows, about)
-
-
-def put_links_sssom(path: Path, rows: LinkRows, about: MappingSet | None = None) -> None:
-    """As `write_links_sssom`, straight to `path`."""
-    about = about or MappingSet()
+def put_links_sssom(path: Path, rows: LinkRows, about: MappingSet) -> None:
+    """Write links as SSSOM/TSV. Labels keep no line breaks or tabs; identifiers are kept exactly."""
     sources, targets = [_uri(text) for text in rows.sources], [_uri(text) for text in rows.targets]
     graphs = [_uri(text) if text else "" for text in (about.subject_source, about.object_source)]
     prefixes = _prefixes([*sources, *targets, *filter(None, graphs)])

@@ -7,21 +7,14 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from rlea.errors import InputError
-from rlea.io.writers.atomic import atomic
 from rlea.io.writers.rows import LinkRows
 
 # Without quoting or escapes, which readers disagree about, these would break a row.
 _BREAKS = re.compile(r"[\t\n\r]")
 
 
-def write_links_tsv(path: str | Path, rows: LinkRows) -> None:
-    """Write links under the header `source`, `target`, `confidence`, one per line, the most confident first."""
-    with atomic(path) as temporary:
-        put_links_tsv(temporary, rows, shown=path)
-
-
 def put_links_tsv(path: Path, rows: LinkRows, *, shown: str | Path | None = None) -> None:
-    """As `write_links_tsv`, straight to `path`; errors name the file `shown`."""
+    """Write links under the header `source`, `target`, `confidence`, the most confident first; errors name `shown`."""
     fields = zip(rows.sources, rows.targets, rows.printed_confidences(), strict=True)
     put_table(path, ("source", "target", "confidence"), fields, shown=shown)
 

@@ -1,0 +1,91 @@
+"""Graphs as tables: triples, literals and names as TSV, CSV or Parquet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rlea.errors import InputError
+from rlea.graph import KnowledgeGraph
+
+if TYPE_CHECKING:
+    import polars as pl
+
+TABLE_FORMATS = ("tsv", "csv", "parquet")
+
+
+def table_writers(folder: Path, graph: KnowledgeGraph, format_: str) -> dict[Path, Callable[[Path], None]]:
+    """The files of a graph in a folder, each with the function that writes it; no literals, no file of them."""
+    frames = {"triples": triples_frame, "literals": literals_frame, "names": _names_frame}
+    if not len(graph.literals):
+        del frames["literals"]
+    paths = {folder / f"{stem}.{format_}": make for stem, make in frames.items()}
+    return {path: partial(_put_frame, path, make, graph, format_) for path, make in paths.items()}
+
+
+def triples_frame(graph: KnowledgeGraph) -> pl.DataFrame:
+    """The columns head, relation, tail as identifiers."""
+    import polars as pl
+
+    entities, relations = _series(graph.entities), _series(graph.relations)
+    columns = zip(("head", "relation", "tail"), (entities, relations, entities), graph.triples.T, strict=True)
+    return pl.DataFrame({name: series.gather(ids.copy()) for name, series, ids in columns})
+
+
+def literals_frame(graph: KnowledgeGraph) -> pl.DataFrame:
+    """The columns entity, attribute, value, datatype, language."""
+    import polars as pl
+
+    literals = graph.literals
+    return pl.DataFrame(
+        {
+            "entity": _series(graph.entities).gather(literals.entity_ids),
+            "attribute": _series(graph.attributes).gather(literals.attribute_ids),
+            "value": _series(literals.values),
+            "datatype": _series(literals.datatypes),
+            "language": _series(literals.languages),
+        }
+    )
+
+
+def _names_frame(graph: KnowledgeGraph) -> pl.DataFrame:
+    import polars as pl
+
+    return pl.DataFrame({"entity": _series(graph.entities), "name": _series(graph.names)})
+
+
+def _series(texts: Sequence[str]) -> pl.Series:
+    import polars as pl
+
+    return pl.Series(list(texts), dtype=pl.String)
+
+
+def _put_frame(
+    path: Path, make: Callable[[KnowledgeGraph], pl.DataFrame], graph: KnowledgeGraph, format_: str, temporary: Path
+) -> None:
+    """Write a frame to `temporary`; TSV has no quotes, so no tabs and line breaks. `path` is for errors."""
+    frame = make(graph)
+    if format_ == "parquet":
+        frame.write_parquet(temporary)
+        return
+    _refuse(frame, "\x00" if format_ == "csv" else "\x00\t\n\r", path)
+    with temporary.open("wb") as file:
+        if format_ == "csv":
+            frame.write_csv(file)
+        else:
+            frame.write_csv(file, separator="\t", quote_style="never")
+
+
+def _refuse(frame: pl.DataFrame, characters: str, path: Path) -> None:
+    """Raise if a field holds one of the characters."""
+    for column in frame.columns:
+        bad = frame[column].str.contains_any(list(characters))
+        if bad.any():
+            value = frame[column].filter(bad)[0]
+            raise InputError(
+                f"cannot hold the {column} {value[:80]!r} (tabs, line breaks and zero bytes have no place in it)",
+                path=path,
+                remedy="write .nt or .parquet" if "\t" in characters else "write .parquet",
+            )

@@ -1,0 +1,54 @@
+"""Small graphs and folders of files, built and looked at by many tests of readers and writers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from rlea.graph import LITERAL_COLUMNS, GraphPair, KnowledgeGraph, Links
+
+
+def build(triples: Iterable[Any] = (), literals: Iterable[Any] = (), **more: Any) -> KnowledgeGraph:
+    """A graph from rows of strings."""
+    head = pl.DataFrame(list(triples), schema=dict.fromkeys(["head", "relation", "tail"], pl.String), orient="row")
+    facts = pl.DataFrame(list(literals), schema=dict.fromkeys(LITERAL_COLUMNS, pl.String), orient="row")
+    return KnowledgeGraph.build(head, facts, **more)
+
+
+def only_entities(*entities: str) -> KnowledgeGraph:
+    return build(entities=entities, names={entity: f"name of {entity}" for entity in entities})
+
+
+def relations(graph: KnowledgeGraph) -> set[tuple[str, str, str]]:
+    """The triples as identifiers."""
+    return {(graph.entities[h], graph.relations[r], graph.entities[t]) for h, r, t in graph.triples.tolist()}
+
+
+def facts(graph: KnowledgeGraph) -> set[tuple[str, ...]]:
+    """The literals: entity, attribute, value, datatype, language."""
+    found = graph.literals
+    ids = zip(found.entity_ids.tolist(), found.attribute_ids.tolist(), strict=True)
+    texts = zip(found.values, found.datatypes, found.languages, strict=True)
+    return {(graph.entities[e], graph.attributes[a], *text) for (e, a), text in zip(ids, texts, strict=True)}
+
+
+def ids(links: Links) -> list[tuple[int, int]]:
+    return list(zip(links.source_ids.tolist(), links.target_ids.tolist(), strict=True))
+
+
+def named(pair: GraphPair, split: str) -> list[tuple[str, str]]:
+    """The links of a split as identifiers."""
+    return [(pair.source.entities[s], pair.target.entities[t]) for s, t in ids(getattr(pair, split))]
+
+
+def write(folder: Path, files: Mapping[str, str | bytes | None], newline: str = "\n") -> Path:
+    """Write files into a folder; None stands for no file."""
+    for name, content in files.items():
+        if content is not None:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            data = content.replace("\n", newline).encode() if isinstance(content, str) else content
+            (folder / name).write_bytes(data)
+    return folder
