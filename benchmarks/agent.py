@@ -23,9 +23,7 @@ from rlea.io.readers import read_pair
 from rlea.matchers.greedy import match as greedy
 from rlea.matching import Task
 from rlea.paper.agent import Agent
-from rlea.paper.deck import make_deck
 from rlea.paper.presets import PRESETS
-from rlea.paper.reinforce import match_probabilities
 from rlea.pipeline import embed_entities
 from rlea.record import as_json, describe_run
 from rlea.search.candidates import find_candidates
@@ -69,9 +67,7 @@ def main() -> None:
             start = time.perf_counter()
             links = agent.match(task)
             decoding = time.perf_counter() - start
-            deck = make_deck(found, 10)
-            views = agent._views(pair.source, pair.target, vectors)
-            chance = match_probabilities(agent.policy, *views, agent._table(deck, found))
+            _, chance = agent.probabilities(task)
             row = {
                 "pair": name,
                 "matcher": preset,

@@ -21,9 +21,7 @@ from rlea.graph import choose_pool
 from rlea.io.readers import read_pair
 from rlea.matching import Task
 from rlea.paper.agent import Agent
-from rlea.paper.deck import make_deck
 from rlea.paper.presets import PRESETS
-from rlea.paper.reinforce import match_probabilities
 from rlea.pipeline import embed_entities
 from rlea.record import as_json, describe_run
 from rlea.search.candidates import find_candidates
@@ -91,7 +89,6 @@ def main() -> None:
         _, source_ids, target_ids = choose_pool(pair, "test")
         found = find_candidates(vectors, source_ids, target_ids, 10)
         task = Task(pair.source, pair.target, pair.train, found)
-        deck = make_deck(found, 10)
         for case, settings in CASES.items():
             if any(row["pair"] == name and row["case"] == case for row in rows):
                 continue
@@ -101,8 +98,7 @@ def main() -> None:
             seconds = time.perf_counter() - start
             links = agent.match(task)
             scores = link_metrics(links, pair.test)
-            views = agent._views(pair.source, pair.target, vectors)
-            chance = match_probabilities(agent.policy, *views, agent._table(deck, found))
+            _, chance = agent.probabilities(task)
             row = {
                 "pair": name,
                 "case": case,

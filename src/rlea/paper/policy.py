@@ -1,6 +1,6 @@
 """The policy network of the paper (section 3.2): graph convolutions, a pair layer, and a mutual-information estimate.
 
-All candidates of a set of sources are scored in one pass; equation numbers stand beside the lines.
+All candidates of a set of sources are scored in one pass.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class PolicySettings:
     pair_hidden: int = 8
     activation: bool = True  # ReLU after every layer
     estimator: bool = True  # the mutual-information estimate
-    zero_start: bool = False  # as the authors' program: every layer starts at zero and stays there
+    zero_start: bool = False  # as in the authors' program: every layer starts at zero and stays there
 
     def __post_init__(self) -> None:
         if self.encoder not in ("gcn", "gat"):
@@ -39,7 +39,7 @@ class PolicySettings:
 
 
 class GraphView:
-    """One graph as the encoder sees it: who is next to whom, itself included, and the fixed input vectors."""
+    """One graph as the encoder sees it: neighbourhoods (each entity in its own) and the fixed input vectors."""
 
     def __init__(self, graph: KnowledgeGraph, vectors: NDArray[np.float32], device: torch.device) -> None:
         count = graph.num_entities
@@ -48,54 +48,34 @@ class GraphView:
         # Each neighbour once, whatever the number of relations between the two.
         keys = np.unique(np.concatenate([head * count + tail, tail * count + head, own * count + own]))
         rows, columns = np.divmod(keys, max(count, 1))
-        starts = np.zeros(count + 1, dtype=np.int64)
-        np.cumsum(np.bincount(rows, minlength=count), out=starts[1:])
-        shares = (1.0 / np.diff(starts))[rows].astype(np.float32)
-        with warnings.catch_warnings():
-            # The format is marked "beta" by torch on its first use; the product with a matrix is all that is needed.
-            warnings.filterwarnings("ignore", message="Sparse CSR tensor support")
-            warnings.filterwarnings("ignore", message="Sparse invariant checks")  # said by torch 2.11, settled below
-            self._fill(starts, rows, columns, shares, device)
-        self.vectors = torch.as_tensor(vectors, dtype=torch.float32, device=device)
+        shares = (1.0 / np.bincount(rows, minlength=count))[rows].astype(np.float32)
+        back = np.lexsort((rows, columns))
+        self.rows = torch.as_tensor(rows, device=device)  # (edges,)
+        self.columns = torch.as_tensor(columns, device=device)  # (edges,)
+        self.mean = _sparse(rows, columns, shares, count, device)  # (entities, entities)
+        # The transpose: gradients of a sparse product are taken with it.
+        self.mean_back = _sparse(columns[back], rows[back], shares[back], count, device)
+        self.vectors = torch.as_tensor(vectors, dtype=torch.float32, device=device)  # (entities, dim)
         # The input never changes, so its neighbourhood means are computed once for all episodes.
         self.averaged = self.mean @ self.vectors
 
-    def _fill(
-        self,
-        starts: NDArray[np.int64],
-        rows: NDArray[np.int64],
-        columns: NDArray[np.int64],
-        shares: NDArray[np.float32],
-        device: torch.device,
-    ) -> None:
-        count = len(starts) - 1
-        self.starts = torch.as_tensor(starts, device=device)
-        self.rows = torch.as_tensor(rows, device=device)
-        self.columns = torch.as_tensor(columns, device=device)
-        self.mean = torch.sparse_csr_tensor(
-            self.starts,
-            self.columns,
-            torch.as_tensor(shares, device=device),
-            (count, count),
-            device=device,
-            check_invariants=True,
-        )
-        back = np.lexsort((rows, columns))
-        back_starts = np.zeros(count + 1, dtype=np.int64)
-        np.cumsum(np.bincount(columns, minlength=count), out=back_starts[1:])
-        # The transpose, for the way back: gradients of a sparse product are taken with it.
-        self.mean_back = torch.sparse_csr_tensor(
-            torch.as_tensor(back_starts, device=device),
-            torch.as_tensor(rows[back], device=device),
-            torch.as_tensor(shares[back], device=device),
-            (count, count),
-            device=device,
-            check_invariants=True,
-        )
+
+def _sparse(
+    rows: NDArray[np.int64], columns: NDArray[np.int64], values: NDArray[np.float32], count: int, device: torch.device
+) -> torch.Tensor:
+    """A (count, count) matrix in compressed rows; `rows` ascend."""
+    starts = np.zeros(count + 1, dtype=np.int64)
+    np.cumsum(np.bincount(rows, minlength=count), out=starts[1:])
+    first, inner, filled = (torch.as_tensor(array, device=device) for array in (starts, columns, values))
+    with warnings.catch_warnings():
+        # torch marks the format as "beta" on its first use; the product with a matrix is all that is needed.
+        warnings.filterwarnings("ignore", message="Sparse CSR tensor support")
+        warnings.filterwarnings("ignore", message="Sparse invariant checks")  # said by torch 2.11 though they are on
+        return torch.sparse_csr_tensor(first, inner, filled, (count, count), device=device, check_invariants=True)
 
 
 class _Average(torch.autograd.Function):
-    """Mean over neighbours, with the stored transpose on the way back."""
+    """Mean over neighbours, with the stored transpose for the gradient."""
 
     @staticmethod
     def forward(ctx, hidden, view):  # type: ignore[no-untyped-def]
@@ -156,7 +136,7 @@ class GatEncoder(nn.Module):
 
 
 class Trunk(nn.Module):
-    """Encoder, pair layer and estimate: what policy and value network have in common."""
+    """Encoder, pair layer and estimate: what the policy and the value network have in common."""
 
     def __init__(self, dim: int, settings: PolicySettings) -> None:
         super().__init__()
@@ -183,21 +163,21 @@ class Trunk(nn.Module):
         needed, chosen = target_ids.clamp(min=0).unique(return_inverse=True)  # type: ignore[no-untyped-call]
         g_source = self.encoder(source, source_ids)  # (rows, hidden)
         g_target = self.encoder(target, needed)  # (needed, hidden)
-        # Equation 2. `embedding` gathers rows like an index, and is much faster on the way back.
+        # Equation 2, (rows, k, pair_hidden). `embedding` gathers rows like an index; its gradient is much faster.
         h = self.source_part(g_source)[:, None] + nn.functional.embedding(chosen, self.target_part(g_target))
         h = torch.relu(h)
         if self.ratio is None:
             return h
         # Equations 3 and 4 in log form: a softmax over the source's candidates, each against its opponents.
         others = nn.functional.embedding(chosen, g_target)  # (rows, k, hidden)
-        log_f = torch.bmm(others, self.ratio(g_source)[:, :, None])[:, :, 0]
+        log_f = torch.bmm(others, self.ratio(g_source)[:, :, None])[:, :, 0]  # (rows, k)
         estimate = log_f.masked_fill(~present, -torch.inf).softmax(dim=1)
         estimate = torch.where(present, estimate, torch.zeros_like(estimate))
         return torch.cat([h, estimate[:, :, None]], dim=2)
 
 
 class Policy(nn.Module):
-    """Equation 5: a softmax over two actions; and beside it the state value, from a trunk of its own."""
+    """Equation 5: a softmax over the two actions."""
 
     def __init__(self, dim: int, settings: PolicySettings | None = None) -> None:
         super().__init__()
@@ -217,7 +197,7 @@ class Policy(nn.Module):
 
 
 class Value(nn.Module):
-    """The baseline: an estimate of the return from the same features, (rows, k)."""
+    """The baseline of equation 8: an estimate of the return from such features, by a trunk of its own."""
 
     def __init__(self, dim: int, settings: PolicySettings | None = None) -> None:
         super().__init__()

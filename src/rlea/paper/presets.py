@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rlea.errors import InputError
-from rlea.paper.env import EnvSettings
+from rlea.paper.episode import EnvSettings
 from rlea.paper.policy import PolicySettings
 from rlea.paper.reinforce import TrainSettings
 

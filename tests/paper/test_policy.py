@@ -60,16 +60,9 @@ def by_hand(policy, views, settings):
     return result
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        PolicySettings(hidden=6, pair_hidden=3),
-        PolicySettings(hidden=6, pair_hidden=3, num_layers=3),
-        PolicySettings(hidden=6, pair_hidden=3, estimator=False),
-        PolicySettings(hidden=6, pair_hidden=3, activation=False),
-    ],
-)
-def test_network_equals_the_equations(views, settings):
+@pytest.mark.parametrize("change", [{}, {"num_layers": 3}, {"estimator": False}, {"activation": False}])
+def test_network_equals_the_equations(views, change):
+    settings = PolicySettings(hidden=6, pair_hidden=3, **change)
     torch.manual_seed(1)
     policy = Policy(5, settings)
     got = policy(*views, SOURCE_IDS, TARGET_IDS).exp().detach().numpy()
@@ -95,7 +88,7 @@ def test_gradients_reach_every_parameter(views, encoder, num_layers, network):
 
 
 def test_gat_weights_sum_to_one(views):
-    """With all vectors alike, attention must give the vector itself back: its weights are shares."""
+    """With all vectors alike, attention must return the vector itself: its weights are shares."""
     alike = GraphView(make_graph([("a", "r", "b"), ("a", "r", "c")], ["a", "b", "c"]), np.ones((3, 5), np.float32), CPU)
     torch.manual_seed(0)
     policy = Policy(5, PolicySettings(encoder="gat", hidden=4))

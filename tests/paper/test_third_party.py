@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from rlea.paper.env import EnvSettings
+from rlea.paper.episode import EnvSettings
 
 from .conftest import World
 from .test_env import make_env
@@ -45,7 +45,7 @@ def test_ppo_learns_what_chance_does_not():
     exercise = make_env(world, EnvSettings(**prices), k=2)
     exam = make_env(world, EnvSettings(**prices, dynamics=False), k=2)
     best = len(world.gold)
-    assert exam.deck.labels.sum() == best
+    assert exam.sequence.labels.sum() == best
     with one_thread():
         learner = algorithms.PPO(
             "MultiInputPolicy",
