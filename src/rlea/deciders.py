@@ -174,7 +174,7 @@ class Inputs:
     @cached_property
     def task(self) -> Task:
         """For classic matchers. Of very large graphs it leaves out the edges of hubs, which take most of the time."""
-        from rlea.graph.hubs import LARGE, leave_out_crowds as prune_hubs
+        from rlea.graph.hubs import LARGE, prune_hubs
         from rlea.matching import Task
 
         source, target = self.pair.source, self.pair.target
