@@ -407,9 +407,9 @@ def reproduce(
       rlea reproduce main --data data --folds 1-5 --models sea
     """
     from rlea.experiments.desk import Options
+    from rlea.experiments.grid_view import grid_view
     from rlea.experiments.reproduce import reproduce as run
     from rlea.experiments.typed_lists import parse_folds, parse_names, parse_sizes
-    from rlea.views.grid import grid_view
 
     options = Options(
         data=data,

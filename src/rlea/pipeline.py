@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from rlea import peak_memory as memory
+from rlea.agent.trace import DECISIONS
 from rlea.errors import InputError
+from rlea.evaluation.gold_ranks import GOLD_RANKS
 from rlea.evaluation.string_baseline import StringProbe, probe_strings
 from rlea.evidence import CHANNELS, EVIDENCE
 from rlea.graph import GraphPair, Ids, choose_pool
@@ -29,7 +31,7 @@ from rlea.settings import AlignSettings, check_seeds, check_settings, choose_sea
 if TYPE_CHECKING:
     from rlea.agent.context import ContextAgent
     from rlea.agent.trace import Trace
-    from rlea.evaluation.gold_ranks import Standing
+    from rlea.evaluation.gold_ranks import GoldRanks
     from rlea.evaluation.metrics import LinkMetrics
     from rlea.evaluation.ranks import RankMetrics
     from rlea.matching import Matching, Task
@@ -41,8 +43,6 @@ if TYPE_CHECKING:
 
 
 AGENT_CHECKPOINT = "agent.checkpoint"  # beside the checkpoint of the vectors
-DECISIONS = "decisions.safetensors"  # what the context agent decided, in the folder of a run
-STANDING = "standing.safetensors"  # where the right targets stood among the candidates, where gold links are known
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +60,7 @@ class Result:
     peak_memory_mb: float
     info: dict[str, Any] = field(default_factory=dict)
     trace: Trace | None = None  # what the context agent decided, step by step
-    standing: Standing | None = None  # of the gold links among the candidates
+    standing: GoldRanks | None = None  # of the gold links among the candidates
     search: dict[str, Any] = field(default_factory=lambda: {"kind": "exact"})  # how candidates were found, its recall
     strings: StringProbe | None = None  # what equal strings would solve of the gold links, nothing hidden
     schema: Schema = field(default_factory=Schema)  # relations, attributes and classes that correspond
@@ -478,14 +478,14 @@ def evaluate(
     return links, ranks, metrics.coverage(candidates, pair.test)
 
 
-def look_up_gold(pair: GraphPair, candidates: Candidates, info: dict[str, Any]) -> Standing | None:
+def look_up_gold(pair: GraphPair, candidates: Candidates, info: dict[str, Any]) -> GoldRanks | None:
     """Where the gold links stood among the candidates that the matcher saw; an agent sees the best of them only."""
-    from rlea.evaluation.gold_ranks import Standing
+    from rlea.evaluation.gold_ranks import GoldRanks
 
     if not len(pair.test):
         return None
     seen = candidates.best(info["agent"]["candidates"]) if "agent" in info else candidates
-    return Standing.of(seen, pair.test)
+    return GoldRanks.of(seen, pair.test)
 
 
 def write(folder: str | Path, result: Result) -> list[Path]:
@@ -498,7 +498,11 @@ def write(folder: str | Path, result: Result) -> list[Path]:
     pair, settings = result.pair, result.settings
     rows = LinkRows.of(result.matching, pair.source, pair.target)
     record = describe_run(
-        result=result.summary(), fingerprint=pair.fingerprint, embedding_info=result.info, notes=list(pair.notes)
+        result=result.summary(),
+        inputs=dict(getattr(pair, "inputs", {})),
+        fingerprint=pair.fingerprint,
+        embedding_info=result.info,
+        notes=list(pair.notes),
     )
     uses = shown_uses(settings.embedding, settings.hide) if settings.embedding in MODELS else ""
     looks_around = MATCHERS[settings.matcher].uses_structure
@@ -509,10 +513,10 @@ def write(folder: str | Path, result: Result) -> list[Path]:
         mapping_date=record["time"][:10],
         justification=justification_of(uses, looks_around),
     )
-    told: dict[str, Any] = {"trace": result.trace, "standing": result.standing, "schema": result.schema}
+    told: dict[str, Any] = {"trace": result.trace, "gold_ranks": result.standing, "schema": result.schema}
     page = render_run(pair, result.matching, record, **told)
     extra: dict[str, Any] = {"run.json": as_json(record), "report.html": page}
-    kept = {DECISIONS: result.trace, STANDING: result.standing}
+    kept = {DECISIONS: result.trace, GOLD_RANKS: result.standing}
     extra |= {name: part.put for name, part in kept.items() if part is not None}
     extra |= schema_files(result.schema)
     written = write_links(folder, rows, about=about, extra=extra)

@@ -14,8 +14,7 @@ from rlea.agent.trace import Trace
 from rlea.evidence import CHANNELS, EVIDENCE, PARIS
 from rlea.evidence.channel import Channel
 from rlea.evidence.channels import Evidence
-from rlea.evidence.contribution import contributions
-from rlea.evidence.telling import columns_of, tell_pairs
+from rlea.evidence.contribution import contributions, feature_columns, readable_features
 from rlea.graph import GraphPair, Ids
 from rlea.graph.schema import Schema
 from rlea.matching import Matching, Task
@@ -78,7 +77,7 @@ def find_by_all(
     return Found(
         matching,
         candidates_of(decisions.pairs, worth, source_ids, target_ids),
-        Trace.of(decisions, lambda pairs: tell_pairs(heard, pairs), columns_of(heard)),
+        Trace.of(decisions, lambda pairs: readable_features(heard, pairs), feature_columns(heard)),
         schema,
         info,
     )
