@@ -14,7 +14,7 @@ ALIGN_KEYS = {
     "peak_memory_mb", "seed",
 }  # fmt: skip
 BENCH_KEYS = {"matcher", "hits@1", "precision", "recall", "f1", "seconds", "peak_memory_mb"}
-OUTPUTS = {"links.tsv", "links.sssom.tsv", "links.nt", "links.rdf", "run.json", "report.html", "standing.safetensors"}
+OUTPUTS = {"links.tsv", "links.sssom.tsv", "links.nt", "links.rdf", "run.json", "report.html", "gold_ranks.safetensors"}
 EVIDENCE_OUTPUTS = {"decisions.safetensors", "relations.tsv", "attributes.tsv"}  # of the demo, which has no classes
 
 

@@ -1,4 +1,4 @@
-"""Why a link: by hand on a tiny pair, by the agent's own features on a synthetic one, and on the command line."""
+"""Explanations: by hand on a tiny pair, against the agent's features on a synthetic one, and on the command line."""
 
 import contextlib
 import json
@@ -16,15 +16,14 @@ import rlea
 from rlea import cli, pipeline
 from rlea.agent.features import COLUMNS, look
 from rlea.agent.passes import Decisions, PassSettings, Scene, play_fixed, play_learned
+from rlea.agent.trace import DECISIONS as FILE
 from rlea.agent.trace import Trace
 from rlea.errors import InputError
 from rlea.graph import KnowledgeGraph
 from rlea.io.synthetic import SyntheticSettings, write_synthetic
-from rlea.pipeline import DECISIONS as FILE
 from rlea.search.pairs import Pairs
-from rlea.views.explain import Run, explain, find_entity
-from rlea.views.explain.entities import find_in_either
-from rlea.views.explain.folder import FLAGS
+from rlea.views.explain import Run, explain
+from rlea.views.explain.entities import find_entity, find_in_either
 
 PAGE = Path(__file__).parent.parent / "docs" / "explain.md"
 CITIES = [("Paris", "France", "Parigi", "Francia"), ("Rome", "Italy", "Roma", "Italia"),
@@ -69,9 +68,24 @@ def europe(tmp_path_factory):
 
 @pytest.fixture
 def own(europe, tmp_path):
-    """A copy of the run and its inputs, to be spoilt."""
+    """A copy of the run and its inputs, to be changed; the record has paths that are gone, as after a move."""
     shutil.copytree(europe.parent.parent, tmp_path / "europe")
-    return tmp_path / "europe" / "runs" / "out"
+    run = tmp_path / "europe" / "runs" / "out"
+    inputs = json.loads((run / "run.json").read_text())["inputs"]
+    change_record(
+        run, inputs={name: path.replace(str(europe.parents[1]), "/gone/europe") for name, path in inputs.items()}
+    )
+    return run
+
+
+def change_record(run, **changes):
+    record = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps({**record, **changes}))
+
+
+def drop_link(run, name):
+    lines = (run / "links.tsv").read_text().splitlines(keepends=True)
+    (run / "links.tsv").write_text("".join(line for line in lines if name not in line))
 
 
 def confidences(run):
@@ -79,8 +93,8 @@ def confidences(run):
     return {source.removeprefix("http://s.example/"): float(value) for source, _, value in rows}
 
 
-def keep_trace(run, order, worth=None):
-    """A `decisions.safetensors` with the run's links in an order (target names), and pairs with a worth."""
+def keep_trace(run, order, logits=None):
+    """A `decisions.safetensors` with the run's links in an order (source names), and pairs with logits."""
     opened = Run.open(run)
     found = dict(zip(opened.source_ids.tolist(), zip(opened.target_ids, opened.confidences, strict=True), strict=True))
     source = np.array([opened.pair.source.entity_index[f"http://s.example/{name}"] for name in order], np.int32)
@@ -92,7 +106,7 @@ def keep_trace(run, order, worth=None):
             opened.pair.target.entity_index[f"http://t.example/{t}"],
             w,
         )
-        for s, t, w in (worth or [])
+        for s, t, w in (logits or [])
     )
     pairs = Pairs(*(np.array([row[k] for row in rows], np.int32) for k in (0, 1)))
     values = np.array([row[2] for row in rows], np.float32)
@@ -113,8 +127,8 @@ def test_a_link_by_hand(europe):
         "matched", "Parigi", "best-first", "all"
     )  # fmt: skip
     assert answer.link.confidence == pytest.approx(sure["Paris"], abs=1e-6)
-    assert (answer.link.step, answer.num_steps, answer.in_pool, answer.taken) == (None, None, True, None)
-    country, continent = answer.case.supports
+    assert (answer.link.step, answer.num_steps, answer.in_pool, answer.target_link) == (None, None, True, None)
+    country, continent = answer.evidence.supports
     assert (country.source.name, country.target.name, country.is_seed) == ("France", "Francia", True)
     assert (country.source_relation.name, country.target_relation.name) == ("capitalOf", "hauptstadtVon")
     assert country.source_relation.is_outward
@@ -124,14 +138,14 @@ def test_a_link_by_hand(europe):
         assert row.identifying == pytest.approx(identifying)
         assert row.trust == 1
         assert row.evidence == pytest.approx(like * identifying, rel=1e-5)
-    assert answer.case.evidence == pytest.approx(1.25 * like, rel=1e-5)
-    assert answer.case.source_contradictions == answer.case.target_contradictions == ()
-    assert {(rival.target.name, rival.taken.source.name) for rival in answer.rivals} == {
+    assert answer.evidence.total == pytest.approx(1.25 * like, rel=1e-5)
+    assert answer.evidence.source_contradictions == answer.evidence.target_contradictions == ()
+    assert {(rival.target.name, rival.link.source.name) for rival in answer.rivals} == {
         ("Roma", "Rome"), ("Madrido", "Madrid")
     }  # fmt: skip
     for rival in answer.rivals:
-        assert rival.case.evidence == pytest.approx(0.25 * like, rel=1e-5)
-        assert rival.why == f"taken by {rival.taken.source.name} (confidence {rival.taken.confidence:.2f})"
+        assert rival.evidence.total == pytest.approx(0.25 * like, rel=1e-5)
+        assert rival.reason == f"taken by {rival.link.source.name} (confidence {rival.link.confidence:.2f})"
 
 
 def test_a_pair_that_was_not_matched(europe):
@@ -139,103 +153,91 @@ def test_a_pair_that_was_not_matched(europe):
     like = total / (total + 1)
     answer = explain(europe, "Paris", "Roma")
     assert answer.outcome == "not matched"
-    assert (answer.link.target.name, answer.taken.source.name) == ("Parigi", "Rome")
-    assert [row.source.name for row in answer.case.supports] == ["Europe"]
-    (mine,), (its,) = answer.case.source_contradictions, answer.case.target_contradictions
+    assert (answer.link.target.name, answer.target_link.source.name) == ("Parigi", "Rome")
+    assert [row.source.name for row in answer.evidence.supports] == ["Europe"]
+    (mine,), (its,) = answer.evidence.source_contradictions, answer.evidence.target_contradictions
     assert (mine.neighbour.name, mine.counterpart.name, mine.relation.name) == ("France", "Francia", "capitalOf")
     assert (its.neighbour.name, its.counterpart.name, its.relation.name) == ("Italia", "Italy", "hauptstadtVon")
     for row in (mine, its):
         assert (row.seen, row.is_seed) == (0, True)
         assert row.missing == row.expected == pytest.approx(like, rel=1e-5)
     assert [rival.target.name for rival in answer.rivals] == ["Parigi", "Madrido"]
-    assert answer.rivals[0].why == "the link that the source has"
-
-
-def test_the_matched_pair_is_the_same_with_its_target(europe):
-    assert explain(europe, "Paris", "Parigi") == explain(europe, "Paris")
+    assert answer.rivals[0].reason == "it is the link of the source"
 
 
 def test_a_source_without_a_link_has_candidates(europe):
     answer = explain(europe, "Atlantis")
-    assert (answer.outcome, answer.target, answer.link, answer.case) == ("no link", None, None, None)
+    assert (answer.outcome, answer.target, answer.link, answer.evidence) == ("no link", None, None, None)
     assert sorted(rival.target.name for rival in answer.rivals) == ["Madrido", "Parigi", "Roma"]
-    assert all("taken by" in rival.why for rival in answer.rivals)
-    assert explain(europe, "film/Springfield".join(["http://s.example/", ""])).rivals == ()
+    assert all("taken by" in rival.reason for rival in answer.rivals)
+    assert explain(europe, "http://s.example/film/Springfield").rivals == ()
 
 
 def test_seeds_were_given(europe):
     answer = explain(europe, "Europe")
     assert (answer.outcome, answer.link.is_seed, answer.in_pool) == ("seed", True, False)
-    assert sorted(row.source.name for row in answer.case.supports) == ["Madrid", "Paris", "Rome"]
-    assert not any(row.source_relation.is_outward for row in answer.case.supports)
+    assert sorted(row.source.name for row in answer.evidence.supports) == ["Madrid", "Paris", "Rome"]
+    assert not any(row.source_relation.is_outward for row in answer.evidence.supports)
     wrong = explain(europe, "Paris", "Francia")
-    assert wrong.taken.is_seed
+    assert wrong.target_link.is_seed
     assert not wrong.in_pool
     # The counterpart of France is this very target: that is no contradiction.
-    assert [row.neighbour.name for row in wrong.case.source_contradictions] == ["Europe"]
+    assert [row.neighbour.name for row in wrong.evidence.source_contradictions] == ["Europe"]
 
 
 # ---- with the decisions ---------------------------------------------------------------------------------------------
 
 
-def test_steps_and_worth(own):
-    worth = [("Paris", "Parigi", 5.0), ("Paris", "Roma", 2.0), ("Paris", "Madrido", 3.0), ("Atlantis", "Roma", 1.0)]
-    keep_trace(own, ["Madrid", "Paris", "Rome"], worth)
+def test_steps_and_logits(own):
+    logits = [("Paris", "Parigi", 5.0), ("Paris", "Roma", 2.0), ("Paris", "Madrido", 3.0), ("Atlantis", "Roma", 1.0)]
+    keep_trace(own, ["Madrid", "Paris", "Rome"], logits)
     answer = explain(own, "Paris")
-    assert (answer.link.step, answer.num_steps, answer.case.worth) == (2, 3, 5.0)
+    assert (answer.link.step, answer.num_steps, answer.evidence.logit) == (2, 3, 5.0)
     first, second = answer.rivals
-    assert (first.target.name, first.case.worth, first.taken.step) == ("Madrido", 3.0, 1)
-    assert re.fullmatch(r"taken by Madrid \(step 1, confidence [\d.]+\)", first.why)
-    assert second.why.endswith("after this source had its link (step 2)")
+    assert (first.target.name, first.evidence.logit, first.link.step) == ("Madrido", 3.0, 1)
+    assert re.fullmatch(r"taken by Madrid \(step 1, confidence [\d.]+\)", first.reason)
+    assert second.reason.endswith("after the source got its link (step 2)")
     (candidate,) = explain(own, "Atlantis").rivals
-    assert candidate.why.startswith("taken by Rome (step 3")
+    assert candidate.reason.startswith("taken by Rome (step 3")
     # Rome has no pairs there: its rivals come from the neighbours.
     assert len(explain(own, "Rome").rivals) == 2
+    # With a matcher that is not one-to-one, being taken is no reason.
+    change_record(own, result={**json.loads((own / "run.json").read_text())["result"], "matcher": "nearest"})
+    assert explain(own, "Paris").rivals[1].reason == "lower logit (2.00 against 5.00)"
+    (own / FILE).unlink()
+    assert explain(own, "Paris").rivals[0].reason.startswith("less evidence (0.")
 
 
-def test_a_link_that_was_left_out_is_told(own):
+def test_a_dropped_link_is_named(own):
     keep_trace(own, ["Rome", "Madrid", "Paris"], [("Rome", "Roma", 1.0), ("Madrid", "Roma", 0.5)])
-    links = (own / "links.tsv").read_text().splitlines(keepends=True)
-    (own / "links.tsv").write_text("".join(line for line in links if "Rome" not in line))
+    drop_link(own, "Rome")
     answer = explain(own, "Rome")
-    assert (answer.outcome, answer.left_out.target.name, answer.left_out.step) == ("no link", "Roma", 1)
-    # What is weighed is the pair that was left out, so that one can see why.
-    assert answer.case == explain(own, "Rome", "Roma").case
+    assert (answer.outcome, answer.dropped.target.name, answer.dropped.step) == ("no link", "Roma", 1)
+    # The evidence is that of the dropped pair, so that one can see why.
+    assert answer.evidence == explain(own, "Rome", "Roma").evidence
     assert "Roma" not in [rival.target.name for rival in answer.rivals]
     other = explain(own, "Madrid").rivals[0]
-    assert other.target.name == "Roma"
-    assert other.taken is None
-    assert re.fullmatch(r"taken by Rome \(step 1, confidence [\d.]+\), a link that was not kept", other.why)
+    assert (other.target.name, other.link) == ("Roma", None)
+    assert re.fullmatch(r"taken by Rome \(step 1, confidence [\d.]+\), a link that was dropped", other.reason)
     pair = explain(own, "Madrid", "Roma")
-    assert (pair.left_out, pair.left_out_back) == (None, answer.left_out)
-    assert explain(own, "Roma").left_out == explain(own, "Roma").left_out_back == answer.left_out
-    assert explain(own, "Roma").notes == ()
+    assert (pair.dropped, pair.target_dropped) == (None, answer.dropped)
+    alone = explain(own, "Roma")
+    assert (alone.dropped, alone.target_dropped, alone.notes) == (answer.dropped, answer.dropped, ())
 
 
 @pytest.mark.parametrize("how", ["other links", "other graphs"])
-def test_decisions_of_another_run_are_not_believed(own, how):
+def test_decisions_of_another_run_are_ignored(own, how):
     keep_trace(own, ["Rome", "Madrid", "Paris"])
     trace = Trace.load(own / FILE)
     if how == "other links":
         replace(trace, confidences=trace.confidences[::-1] / 2).save(own / FILE)
     else:
         far = np.array([10**6], np.int32)
-        one = {"worth": np.ones(1, np.float32), "says": np.zeros((1, 0), np.float32)}
+        one = {"logits": np.ones(1, np.float32), "features": np.zeros((1, 0), np.float32)}
         replace(trace, pair_source_ids=far, pair_target_ids=far, **one).save(own / FILE)
     answer = explain(own, "Paris")
     assert answer.num_steps is None
-    assert "of other links" in answer.notes[0]
-
-
-def test_a_rival_that_is_worth_less(own):
-    """Under a matcher that is not one-to-one, being taken is no reason."""
-    keep_trace(own, ["Madrid", "Paris", "Rome"], [("Paris", "Parigi", 5.0), ("Paris", "Roma", 2.0)])
-    record = json.loads((own / "run.json").read_text())
-    record["result"]["matcher"] = "nearest"
-    (own / "run.json").write_text(json.dumps(record))
-    assert explain(own, "Paris").rivals[0].why == "worth less (2.00 against 5.00)"
-    (own / FILE).unlink()
-    assert explain(own, "Paris").rivals[0].why.startswith("less evidence (0.")
+    assert "belongs to other links" in answer.notes[0]
 
 
 # ---- against the agent's features -----------------------------------------------------------------------------------
@@ -283,28 +285,27 @@ def test_sums_are_the_features_of_the_agent(synthetic):
         np.concatenate([run.target_ids, trace.pair_target_ids, anyone[1]]),
     )
     seen = features_of(run, pairs)
-    cases = [run.weigh(int(s), int(t)) for s, t in zip(pairs.source_ids, pairs.target_ids, strict=True)]
-    rows = [(case.evidence, case.source_missing, case.target_missing) for case in cases]
+    cases = [run.evidence_for(int(s), int(t)) for s, t in zip(pairs.source_ids, pairs.target_ids, strict=True)]
+    rows = [(case.total, case.source_missing, case.target_missing) for case in cases]
     assert np.allclose(rows, np.column_stack([seen[:, 0] ** 2, seen[:, 1:]]), rtol=1e-4, atol=1e-5)
     assert (seen[:, 0] > 0).mean() > 0.3
     assert (seen[:, 1:] > 0).any(axis=0).all()
     for case in cases:
-        assert case.evidence == pytest.approx(sum(row.evidence for row in case.supports))
+        assert case.total == pytest.approx(sum(row.evidence for row in case.supports))
         for row in (*case.source_contradictions, *case.target_contradictions):
             assert row.missing == pytest.approx(row.expected - row.seen)
 
 
-def test_every_link_of_a_pass_has_its_step_and_worth(synthetic):
+def test_every_link_of_a_pass_has_its_step(synthetic):
     run, trace = synthetic
     assert len(trace) > 150
     for place, source in enumerate(trace.source_ids.tolist()):
         answer = run.explain(run.pair.source.entities[source])
         assert (answer.outcome, answer.link.step, answer.num_steps) == ("matched", place + 1, len(trace))
         assert answer.target.identifier == run.pair.target.entities[trace.target_ids[place]]
-        worths = [rival.case.worth for rival in answer.rivals]
-        assert len(worths) <= 5
-        if None not in worths:
-            assert worths == sorted(worths, reverse=True)
+        logits = [rival.evidence.logit for rival in answer.rivals]
+        assert len(logits) <= 5
+        assert None in logits or logits == sorted(logits, reverse=True)
 
 
 def test_without_decisions_the_best_by_evidence_are_found(synthetic):
@@ -318,7 +319,7 @@ def test_without_decisions_the_best_by_evidence_are_found(synthetic):
         evidence = features_of(run, Pairs(np.full(len(targets), source, np.int32), targets.astype(np.int32)))[:, 0] ** 2
         evidence[targets == run.memory.counterparts[source]] = 0
         best = np.sort(evidence)[::-1][:5]
-        found = [rival.case.evidence for rival in answer.rivals]
+        found = [rival.evidence.total for rival in answer.rivals]
         assert np.allclose(found, best[: len(found)], rtol=1e-4)
         assert len(found) == min((best > 0).sum(), 5)
         checked += len(found)
@@ -343,9 +344,9 @@ def star_run(leaves):
 def test_of_a_hub_as_many_edges_count_as_the_agent_looks_at():
     run = star_run(300)
     hubs = run.pair.source.entity_index["shub"], run.pair.target.entity_index["thub"]
-    case = run.weigh(*hubs)
+    case = run.evidence_for(*hubs)
     seen = features_of(run, Pairs.of(np.array(hubs[:1]), np.array(hubs[1:])))[0]
-    assert case.evidence == pytest.approx(seen[0] ** 2, rel=1e-4)
+    assert case.total == pytest.approx(seen[0] ** 2, rel=1e-4)
     assert len(case.supports) == 256
 
 
@@ -354,7 +355,7 @@ def test_relations_keep_their_names_where_only_the_most_frequent_count(monkeypat
     monkeypatch.setattr("rlea.agent.memory.MAX_RELATIONS", 2)
     monkeypatch.setattr("rlea.views.explain.run.MAX_RELATIONS", 2)
     run = star_run(32)
-    case = run.weigh(run.pair.source.entity_index["shub"], run.pair.target.entity_index["thub"])
+    case = run.evidence_for(run.pair.source.entity_index["shub"], run.pair.target.entity_index["thub"])
     assert len(case.supports) > 10
     for row in case.supports:
         assert row.source_relation.name == f"sr{2 - int(row.source.name[1:]) % 3}"
@@ -364,31 +365,21 @@ def test_relations_keep_their_names_where_only_the_most_frequent_count(monkeypat
 # ---- names ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_target_alone_is_asked_for_its_link(europe):
-    assert explain(europe, "Roma") == explain(europe, "Rome", "Roma")
-    assert explain(europe, "http://t.example/Italia").outcome == "seed"
-
-
-def test_a_target_without_a_link_wants_a_source(own, run_cli):
-    rows = (own / "links.tsv").read_text().splitlines(keepends=True)
-    (own / "links.tsv").write_text("".join(row for row in rows if "Roma" not in row))
+def test_a_target_alone_can_be_asked_for(own, run_cli):
+    assert explain(own, "Roma") == explain(own, "Rome", "Roma") == explain(own, "<http://s.example/Rome>")
+    assert explain(own, "http://t.example/Italia").outcome == "seed"
+    drop_link(own, "Roma")
     done = run_cli("explain", own, "Roma")
     assert (done.code, done.out) == (2, "")
-    assert "no link was found for 'Roma' of the target graph; ask about a pair" in done.err
+    assert "'Roma' of the target graph has no link; ask about a pair" in done.err
     assert explain(own, "Rome", "Roma").outcome == "not matched"
-
-
-def test_of_a_target_without_a_link_the_nearest_source_is_told(own):
     keep_trace(own, ["Madrid", "Paris"], [("Paris", "Roma", 0.1), ("Madrid", "Roma", 0.5), ("Paris", "Parigi", 2.0)])
-    links = (own / "links.tsv").read_text().splitlines(keepends=True)
-    (own / "links.tsv").write_text("".join(line for line in links if "Rome" not in line))
     answer = explain(own, "Roma")
     assert (answer.outcome, answer.source.name, answer.target.name) == ("not matched", "Madrid", "Roma")
-    assert answer.notes == ("no link was found for Roma; this is the source that came nearest to it",)
-    # A link that was decided and not kept is nearer than any other.
-    (own / "links.tsv").write_text("".join(line for line in links if "Madrid" not in line and "Rome" not in line))
+    assert answer.notes == ("Roma has no link; this is the source with the highest score for it",)
+    drop_link(own, "Madrid")
     answer = explain(own, "Madrido")
-    assert (answer.source.name, answer.left_out.target.name) == ("Madrid", "Madrido")
+    assert (answer.source.name, answer.dropped.target.name) == ("Madrid", "Madrido")
 
 
 def test_a_target_with_several_links_says_so(own):
@@ -399,7 +390,7 @@ def test_a_target_with_several_links_says_so(own):
     answer = explain(own, "Roma")
     names = [source.rpartition("/")[2] for source in sources]
     assert answer.source.name == names[-1]
-    assert answer.notes == (f"Roma has other links, less sure: {', '.join(names[-2::-1])}",)
+    assert answer.notes == (f"Roma has other links with lower confidence: {', '.join(names[-2::-1])}",)
 
 
 def named(side, **names):
@@ -409,42 +400,22 @@ def named(side, **names):
     return KnowledgeGraph.build(triples, names=dict(zip(ends, names.values(), strict=True)))
 
 
-def test_a_name_is_taken_as_it_is_typed_before_all_else():
-    pair = rlea.GraphPair("", named("s", a="C", b="A B"), named("t", c="C", d="C#", e="A_B", f="Python"))
-    meant = [find_in_either(pair, text) for text in ("C", "C#", "A_B", "A%20B")]
+def test_identifiers_come_before_names_and_names_before_spellings():
+    pair = rlea.GraphPair("", named("s", a="C", b="A B"), named("t", c="C", d="C#", e="A_B", f="Python", a="Z"))
+    meant = [find_in_either(pair, text) for text in ("C", "C#", "A_B", "A%20B", "http://t/a", "<http://t/c>", "a")]
     found = [(side, getattr(pair, side).names[number]) for side, number in meant]
-    assert found == [("source", "C"), ("target", "C#"), ("target", "A_B"), ("source", "A B")]
+    assert found == [
+        ("source", "C"), ("target", "C#"), ("target", "A_B"), ("source", "A B"),
+        ("target", "Z"), ("target", "C"), ("source", "C"),
+    ]  # fmt: skip
     assert pair.target.names[find_entity(pair.target, "C#", "target", pair.source)] == "C#"
-
-
-def test_a_name_may_be_an_identifier_of_the_other_graph():
+    # A name may be an identifier of the other graph.
     source = KnowledgeGraph.build(pl.DataFrame({"head": ["Python"], "relation": ["r"], "tail": ["Snake"]}))
-    pair = rlea.GraphPair("", source, named("t", Q2="Python"))
-    assert find_entity(pair.target, "Python", "target", pair.source) == 0
-    assert find_in_either(pair, "Python") == ("source", 0)
-
-
-def test_an_identifier_is_nobodys_name():
-    """Both graphs number their entities alike, and what has the same number is not the same."""
-    triples = [
-        pl.DataFrame({"head": [f"http://{side}/P1"], "relation": ["http://r"], "tail": [f"http://{side}/P2"]})
-        for side in ("s", "t")
-    ]
-    graphs = [KnowledgeGraph.build(frame) for frame in triples]
-    pair = rlea.GraphPair("", *graphs)
-    assert find_in_either(pair, "http://t/P1") == ("target", 0)
-    assert find_in_either(pair, "<http://t/P2>") == ("target", 1)
-    assert find_in_either(pair, "http://s/P2") == ("source", 1)
-    assert find_in_either(pair, "P2") == ("source", 1)  # what both have is the source's
-    with pytest.raises(InputError, match="stands in the target graph"):
-        find_entity(pair.source, "http://t/P1", "source", pair.target)
-    with pytest.raises(InputError, match="neither graph has an entity 'http://u/P1'"):
-        find_in_either(pair, "http://u/P1")
-
-
-@pytest.mark.parametrize("text", ["Rome", "http://s.example/Rome", "<http://s.example/Rome>"])
-def test_entities_by_name_and_identifier(europe, text):
-    assert explain(europe, text).source.identifier == "http://s.example/Rome"
+    assert find_in_either(replace(pair, source=source), "Python") == ("source", 0)
+    with pytest.raises(InputError, match="is in the target graph"):
+        find_entity(pair.source, "http://t/c", "source", pair.target)
+    with pytest.raises(InputError, match="neither graph has an entity 'http://u/a'"):
+        find_in_either(pair, "http://u/a")
 
 
 def test_names_with_underscores_and_labels():
@@ -461,14 +432,16 @@ def test_names_with_underscores_and_labels():
     [
         (["Pariss"], "neither graph has an entity 'Pariss'; did you mean Paris."),
         (["Madriddo"], "did you mean Madrid or Madrido."),
-        (["atlantis"], "did you mean Atlantis."),
         (["Paris", "Romma"], "the target graph has no entity 'Romma'; did you mean Roma."),
-        (["Rome", "Paris"], "the target graph has no entity 'Paris'; it stands in the source graph"),
-        (["Roma", "Rome"], "the source graph has no entity 'Roma'; it stands in the target graph"),
-        (["Paris", "Rome"], "it stands in the source graph"),
+        (["Rome", "Paris"], "the target graph has no entity 'Paris'; it is in the source graph"),
+        (["Roma", "Rome"], "the source graph has no entity 'Roma'; it is in the target graph"),
         (["xyzzy"], "such as http://s.example/Atlantis."),
         ([""], "neither graph has an entity ''"),
         (["http://s.example/Pari"], "did you mean http://s.example/Paris"),
+        (
+            ["Springfield"],
+            "2 entities of the source graph are called 'Springfield'; give the identifier: http://s.example",
+        ),
     ],
 )
 def test_unknown_entities_end_in_one_sentence(europe, run_cli, arguments, words):
@@ -476,14 +449,6 @@ def test_unknown_entities_end_in_one_sentence(europe, run_cli, arguments, words)
     assert (done.code, done.out) == (2, "")
     assert words in done.err
     assert done.err.count("\n") == 1
-
-
-def test_an_ambiguous_name_is_no_answer(europe, run_cli):
-    done = run_cli("explain", europe, "Springfield")
-    assert done.code == 2
-    assert "2 entities of the source graph are called 'Springfield'" in done.err
-    assert "http://s.example/film/Springfield, http://s.example/place/Springfield" in done.err
-    assert run_cli("explain", europe, "http://s.example/film/Springfield").code == 0
 
 
 def test_in_large_graphs_close_names_are_looked_for_under_the_same_letter(europe, monkeypatch):
@@ -507,7 +472,7 @@ def printed(run_cli, *arguments):
     return " ".join(done.out.split())
 
 
-def test_the_terminal_tells_the_same(own, run_cli):
+def test_the_terminal_shows_the_same(own, run_cli):
     text = printed(run_cli, own, "Paris")
     for words in ("Paris - Parigi", "Matched by best-first on names: confidence", "France", "Francia (seed)",
                   "capitalOf →", "hauptstadtVon →", "Rivals", "taken by Rome"):  # fmt: skip
@@ -517,25 +482,23 @@ def test_the_terminal_tells_the_same(own, run_cli):
     for words in ("Not matched", "Paris is matched with Parigi: confidence", "Roma is matched with Rome: confidence",
                   "Neighbours matched elsewhere", "Italia"):  # fmt: skip
         assert words in text
-    assert "No link was found for it" in printed(run_cli, own, "Atlantis")
+    assert "No link was found by best-first" in printed(run_cli, own, "Atlantis")
     assert "A seed: it was given" in printed(run_cli, own, "Europe")
     assert "not to be matched" in printed(run_cli, own, "Paris", "Francia")
-    nobody = printed(run_cli, own, "http://s.example/film/Springfield", "Roma")
-    assert "No matched neighbour speaks for it" in nobody
+    lonely = printed(run_cli, own, "http://s.example/film/Springfield", "Roma")
+    assert "No matched neighbour supports it" in lonely
     keep_trace(own, ["Rome", "Madrid", "Paris"], [("Paris", "Parigi", 1.5), ("Paris", "Roma", 0.5)])
     text = printed(run_cli, own, "Paris")
     assert "step 3 of 3, confidence" in text
-    assert "worth" in text
-    links = (own / "links.tsv").read_text().splitlines(keepends=True)
-    (own / "links.tsv").write_text("".join(line for line in links if "Rome" not in line))
-    assert "It was given Roma (step 1 of 3" in printed(run_cli, own, "Rome")
-    assert printed(run_cli, own, "Roma").count("Rome was given Roma (step 1 of 3") == 1
-    (own / "links.tsv").write_text("".join(links[:-1]) + links[-1].replace(links[-1].split("\t")[2], "0.1\n"))
-    done = run_cli("explain", own, "Paris")
-    assert "Note: decisions.safetensors is of other links" in " ".join(done.out.split())
+    assert "logit" in text
+    drop_link(own, "Rome")
+    assert "It was matched with Roma (step 1 of 3" in printed(run_cli, own, "Rome")
+    assert printed(run_cli, own, "Roma").count("Rome was matched with Roma (step 1 of 3") == 1
+    replace(Trace.load(own / FILE), target_ids=np.zeros(3, np.int32)).save(own / FILE)
+    assert "Note: decisions.safetensors belongs to other links" in printed(run_cli, own, "Paris")
 
 
-def test_long_tables_are_cut(run_cli, monkeypatch):
+def test_long_tables_are_cut():
     from rlea.views.explanation import explanation_view
     from rlea.views.terminal import out
 
@@ -544,7 +507,7 @@ def test_long_tables_are_cut(run_cli, monkeypatch):
     assert "and 37 more (--json has them all)" in " ".join(caught.get().split())
 
 
-@pytest.mark.parametrize("matcher", ["nearest", "mutual", "hungarian", "stable", "fused"])
+@pytest.mark.parametrize("matcher", ["nearest", "stable", "fused"])
 def test_runs_of_any_matcher(own, run_cli, matcher, monkeypatch):
     monkeypatch.chdir(own.parent.parent)
     files = ["source.nt", "target.nt", "--seeds", "seeds.tsv"]
@@ -552,133 +515,85 @@ def test_runs_of_any_matcher(own, run_cli, matcher, monkeypatch):
     answer = json.loads(run_cli("explain", "x", "Paris", "Parigi", "--json").out)
     assert answer["matcher"] == matcher
     assert answer["embedding"] == ("" if matcher == "fused" else "names")
-    assert answer["case"]["supports"]
+    assert answer["evidence"]["supports"]
     assert f"by {matcher}{' on names' if answer['embedding'] else ''}" in printed(run_cli, "x", "Paris", "Parigi")
 
 
-def test_a_benchmark_folder_with_a_fold_and_every_option(run_cli, tmp_path, monkeypatch):
-    """Inputs are found again from elsewhere, whatever else was typed."""
-    from rlea.io.synthetic import SyntheticSettings, generate
+def test_a_benchmark_folder_with_a_fold_is_found_from_elsewhere(run_cli, tmp_path, monkeypatch):
+    from rlea.io.synthetic import generate
     from rlea.io.writers.graphs import write_pair
 
     write_pair(tmp_path / "pair", generate(SyntheticSettings(num_entities=60, seed=1)), "openea")
     monkeypatch.chdir(tmp_path)
-    done = run_cli(
-        "align", "--fold", 1, "--embedding=names", "--pool", "all", "-q", "--output", "deep/out", "--", "pair"
-    )
+    done = run_cli("align", "pair", "--fold", 1, "--embedding=names", "--pool", "all", "-q", "--output", "deep/out")
     assert done.code == 0, done.err
     (tmp_path / "else").mkdir()
     monkeypatch.chdir(tmp_path / "else")
     source = (tmp_path / "deep" / "out" / "links.tsv").read_text().splitlines()[1].split("\t")[0]
-    answer = json.loads(run_cli("explain", tmp_path / "deep" / "out", source, "--json").out)
-    assert answer["outcome"] == "matched"
-
-
-def test_the_options_without_a_value_are_those_of_align():
-    import typer.main
-
-    align = typer.main.get_command(cli.app).commands["align"]
-    flags = {option for parameter in align.params if getattr(parameter, "is_flag", False) for option in parameter.opts}
-    assert flags - {"--help"} == set(FLAGS)
-    files = {"seeds", "valid", "gold", "fold", "output"}
-    assert files <= {parameter.name for parameter in align.params}
+    assert json.loads(run_cli("explain", tmp_path / "deep" / "out", source, "--json").out)["outcome"] == "matched"
 
 
 # ---- bad input ------------------------------------------------------------------------------------------------------
 
 
-def spoil(run, how):
-    inputs, record = run.parent.parent, json.loads((run / "run.json").read_text())
-    if how == "no run":
-        (run / "run.json").unlink()
-    elif how == "no links":
-        (run / "links.tsv").unlink()
-    elif how == "no json":
-        (run / "run.json").write_text("{")
-    elif how == "a list":
-        (run / "run.json").write_text("[]")
-    elif how == "other matcher":
-        (run / "run.json").write_text(json.dumps({**record, "result": {**record["result"], "matcher": "none"}}))
-    elif how == "no fingerprint":
-        (run / "run.json").write_text(json.dumps({**record, "fingerprint": None}))
-    elif how == "by a program":
-        (run / "run.json").write_text(json.dumps({**record, "command": "python mine.py"}))
-    elif how == "gone":
-        (inputs / "target.nt").unlink()
-    elif how == "seeds gone":
-        (inputs / "seeds.tsv").unlink()
-    elif how == "changed":
-        with (inputs / "source.nt").open("a") as file:
-            file.write("<http://s.example/a> <http://s.example/b> <http://s.example/c> .\n")
-    elif how == "other links":
-        (run / "links.tsv").write_text("source\ttarget\tconfidence\nhttp://s.example/Oslo\thttp://t.example/Roma\t1\n")
-    elif how == "open quotes":
-        (run / "run.json").write_text(json.dumps({**record, "command": "rlea align 'x"}))
-    elif how == "other pool":
-        (run / "run.json").write_text(json.dumps({**record, "result": {**record["result"], "pool": "foo"}}))
-    elif how == "odd record":
-        result = {**record["result"], "hidden": None}
-        (run / "run.json").write_text(json.dumps({**record, "embedding_info": None, "result": result}))
-    elif how == "broken decisions":
-        (run / FILE).write_bytes(b"nothing")
+def append_triple(run):
+    with (run.parents[1] / "source.nt").open("a") as file:
+        file.write("<http://s.example/a> <http://s.example/b> <http://s.example/c> .\n")
 
 
 @pytest.mark.parametrize(
-    ("how", "words"),
+    ("spoil", "words"),
     [
-        ("no run", "is not the folder of a run; give the folder"),
-        ("no links", "is not the folder of a run"),
-        ("no json", "cannot be read as the record"),
-        ("a list", "is not the record of an alignment"),
-        ("other matcher", "is not the record of an alignment"),
-        ("no fingerprint", "is not the record of an alignment"),
-        ("by a program", "does not tell where its graphs are; in Python"),
-        ("open quotes", "does not tell where its graphs are"),
-        ("other pool", "is not the record of an alignment"),
-        ("gone", "target.nt of this run is not there; put it back"),
-        ("seeds gone", "seeds.tsv of this run is not there"),
-        ("changed", "no longer those of this run; align them again"),
-        ("other links", "links.tsv, line 2: the graphs have no entity 'http://s.example/Oslo'"),
-        ("broken decisions", "cannot be read as decisions of a run"),
+        (lambda run: (run / "run.json").unlink(), "is not the folder of a run; give the folder"),
+        (lambda run: (run / "run.json").write_text("{"), "cannot be read as the record"),
+        (lambda run: (run / "run.json").write_text("[]"), "is not the record of an alignment"),
+        (lambda run: change_record(run, fingerprint=None), "is not the record of an alignment"),
+        (lambda run: change_record(run, result={"matcher": "none"}), "is not the record of an alignment"),
+        (lambda run: change_record(run, inputs={}), "run.json does not say where the graphs are"),
+        (
+            lambda run: change_record(run, inputs=None),
+            "of an earlier version, or of graphs made in Python; align",
+        ),
+        (lambda run: (run.parents[1] / "target.nt").unlink(), "target.nt of this run is not there; put it back"),
+        (lambda run: (run.parents[1] / "seeds.tsv").unlink(), "seeds.tsv of this run is not there"),
+        (append_triple, "have changed since this run; align them again"),
+        (
+            lambda run: (run / "links.tsv").write_text("source\ttarget\tconfidence\nhttp://s.example/Oslo\tx\t1\n"),
+            "links.tsv, line 2: the graphs have no entity 'http://s.example/Oslo'",
+        ),
+        (lambda run: (run / FILE).write_bytes(b"nothing"), "cannot be read as the decisions of a run"),
     ],
 )
-def test_what_is_not_as_it_was_ends_in_one_sentence(own, run_cli, how, words):
-    spoil(own, how)
+def test_a_changed_run_ends_in_one_sentence(own, run_cli, spoil, words):
+    spoil(own)
     done = run_cli("explain", own, "Paris")
     assert (done.code, done.out) == (2, "")
     assert words in done.err
     assert done.err.count("\n") == 1
 
 
-def test_a_record_without_channels_is_no_hindrance(own):
-    expected = explain(own, "Paris")
-    spoil(own, "odd record")
-    assert explain(own, "Paris") == expected
-
-
 def test_the_pair_can_be_given(own):
+    expected = explain(own, "Paris")
     pair = Run.open(own).pair
-    spoil(own, "by a program")
-    assert explain(own, "Paris", pair=pair).outcome == "matched"
-    with pytest.raises(InputError, match="no longer those"):
+    result = {**json.loads((own / "run.json").read_text())["result"], "hidden": None}
+    change_record(own, inputs={}, embedding_info=None, result=result)  # nor is anything else of the record needed
+    assert explain(own, "Paris", pair=pair) == expected
+    with pytest.raises(InputError, match="have changed since this run"):
         explain(own, "Paris", pair=replace(pair, train=rlea.Links.empty()))
-
-
-def test_a_run_without_links_can_be_asked(own):
     (own / "links.tsv").write_text("source\ttarget\tconfidence\n")
-    assert explain(own, "Paris").outcome == "no link"
+    assert explain(own, "Paris", pair=pair).outcome == "no link"
 
 
 # ---- the page -------------------------------------------------------------------------------------------------------
 
 NUMBER = r"-?[\d,]+(?:\.\d+)?"
-BECAME = (  # what may become of a rival
-    rf"taken by .+ \(step {NUMBER}, confidence {NUMBER}\)(, after this source had its link \(step {NUMBER}\))?"
-    rf"(, a link that was not kept)?|worth less \({NUMBER} against {NUMBER}\)|less evidence \(.+\)"
-    r"|the link that the source has"
+REASON = (  # why a rival was not chosen
+    rf"taken by .+ \(step {NUMBER}, confidence {NUMBER}\)(, after the source got its link \(step {NUMBER}\))?"
+    rf"(, a link that was dropped)?|lower logit \({NUMBER} against {NUMBER}\)|less evidence \(.+\)"
+    r"|it is the link of the source"
 )
-TEXT_COLUMNS = {"channel", "says", "attributes", "values", "neighbours", "through", "side", "neighbour",
-                "matched with", "target", "what became of it"}  # fmt: skip
+TEXT_COLUMNS = {"channel", "feature", "attributes", "values", "neighbours", "through", "side", "neighbour",
+                "matched with", "target", "why not"}  # fmt: skip
 
 
 def read_printed(text):
@@ -702,9 +617,11 @@ def read_printed(text):
 
 
 def headings_of(tables):
-    """The headings by title; the best rival, whom one of them names, is nobody in particular."""
-    free = r"^of (?!it$).+"
-    return {title: tuple(re.sub(free, "of a rival", name) for name in tables[title][0]) for title in tables}
+    """The headings by title; the last column of the features has the name of the best rival."""
+    return {
+        title: (*names[:-1], "a rival") if title == "Features by channel" else names
+        for title, (names, _) in tables.items()
+    }
 
 
 def whole_rows(rows, first):
@@ -725,10 +642,10 @@ def check_cells(tables):
             for name, cell in zip(headings, row, strict=True):
                 assert name in TEXT_COLUMNS or re.fullmatch(rf"({NUMBER}|-|)", cell), (name, cell)
     headings, rows = tables["Rivals"]
-    assert headings[1] == "worth"
+    assert headings[1] == "logit"
     assert rows
     for row in whole_rows(rows, first=1):
-        assert re.fullmatch(BECAME, row[-1]), row
+        assert re.fullmatch(REASON, row[-1]), row
 
 
 def test_the_page_shows_what_is_printed(run_cli, tmp_path, monkeypatch):
@@ -753,7 +670,7 @@ def test_the_page_shows_what_is_printed(run_cli, tmp_path, monkeypatch):
         assert re.fullmatch(rf"Matched by fused: step {NUMBER} of {NUMBER}, confidence {NUMBER}\.", head[2])
         check_cells(tables)
     # Which channels there are, and what they say, comes from the command alone.
-    theirs, ours = (whole_rows(tables["What the channels say"][1], first=0) for _, tables in (of_page, of_run))
+    theirs, ours = (whole_rows(tables["Features by channel"][1], first=0) for _, tables in (of_page, of_run))
     assert [row[:2] for row in ours] == [row[:2] for row in theirs]
     # Other sections come and go with the neighbours that are linked. All links together have every one of them.
     run, printed_ones = Run.open(tmp_path / commands[0].split()[-1]), headings_of(of_run[1])

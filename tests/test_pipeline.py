@@ -120,7 +120,7 @@ def test_bench_gives_what_align_gives(pair):
     assert same(alone.matching, beside.matching)
     assert alone.links == beside.links
     assert alone.ranks == beside.ranks
-    assert alone.standing.source_places.tobytes() == beside.standing.source_places.tobytes()
+    assert alone.standing.source_ranks.tobytes() == beside.standing.source_ranks.tobytes()
 
 
 def test_the_search_is_chosen_by_size_and_the_record_says_so(pair, monkeypatch, tmp_path):

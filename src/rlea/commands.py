@@ -269,12 +269,11 @@ def write_report(run: str | Path, output: str | Path | None = None, *, pair: Gra
     The graphs are read again from where the run read them, unless the same `pair` is given. A folder that `reproduce`
     wrote has a page, too: that of its experiments.
     """
-    from rlea.evaluation.gold_ranks import Standing
+    from rlea.evaluation.gold_ranks import GOLD_RANKS, GoldRanks
     from rlea.experiments.page import html as experiments_html
     from rlea.experiments.page import is_reproduction
     from rlea.io.readers.schema import read_schema
     from rlea.matching import Matching
-    from rlea.pipeline import STANDING
     from rlea.views.explain import Run
     from rlea.views.report.run import render_run
 
@@ -285,17 +284,17 @@ def write_report(run: str | Path, output: str | Path | None = None, *, pair: Gra
     if np.isnan(opened.confidences).any():
         raise InputError("has a link without a confidence", path=folder / "links.tsv", remedy="align again")
     matching = Matching.of(opened.source_ids, opened.target_ids, opened.confidences)
-    standing, notes = None, list(opened.notes)
-    if (folder / STANDING).exists():
-        standing = Standing.load(folder / STANDING)
-        if not standing.is_of(opened.pair.test):
-            standing = None
-            notes.append(f"{STANDING} is of other gold links, so who was among the candidates is not known")
+    ranks, notes = None, list(opened.notes)
+    if (folder / GOLD_RANKS).exists():
+        ranks = GoldRanks.load(folder / GOLD_RANKS)
+        if not ranks.is_of(opened.pair.test):
+            ranks = None
+            notes.append(f"{GOLD_RANKS} belongs to other gold links, so it is not known which of them were candidates")
     schema = read_schema(folder)
     return _write_page(
         folder / "report.html" if output is None else Path(output),
         lambda: render_run(
-            opened.pair, matching, opened.record, trace=opened.trace, standing=standing, notes=notes, schema=schema
+            opened.pair, matching, opened.record, trace=opened.trace, gold_ranks=ranks, notes=notes, schema=schema
         ),
     )
 

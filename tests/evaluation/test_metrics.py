@@ -64,6 +64,7 @@ def test_ranks_by_hand(sparse):
     assert result.mr == pytest.approx((1 + 3 + 4) / 3)
     assert result.mrr == pytest.approx((1 + 1 / 3 + 1 / 4) / 3)
     assert (result.num_links, result.num_targets, result.unreachable, result.pool) == (3, 4, 0, "test")
+    assert [key for key in result.as_dict() if key.startswith("hits")] == ["hits@1", "hits@5", "hits@10", "hits@50"]
 
 
 @either_kind
@@ -99,26 +100,17 @@ def test_ties_count_what_chance_would_give(sparse):
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-def test_the_same_vector_everywhere_is_chance(measure):
+def test_equal_vectors_share_the_hit(measure):
     same = np.full((300, 37), 0.1, dtype=np.float32)
-    links = Links.of(np.arange(300), np.arange(300))
-    result = rank_metrics(Embeddings(same, same, measure=measure), links, np.arange(300))
-    assert result.hits_at_1 == pytest.approx(1 / 300)
-    assert result.mr == pytest.approx(150.5)
-
-
-@pytest.mark.parametrize("measure", MEASURES)
-def test_duplicates_in_the_pool_share_the_hit(measure):
-    rng = np.random.default_rng(0)
-    vectors = rng.normal(size=(500, 33)).astype(np.float32)
-    twice = np.concatenate([vectors, vectors])
+    result = rank_metrics(Embeddings(same, same, measure=measure), Links.of(range(300), range(300)), np.arange(300))
+    assert (result.hits_at_1, result.mr) == (pytest.approx(1 / 300), pytest.approx(150.5))
+    vectors = np.random.default_rng(0).normal(size=(500, 33)).astype(np.float32)
     links = Links.of(np.arange(500), np.arange(500))
-    result = rank_metrics(Embeddings(vectors, twice, measure=measure), links, np.arange(1000))
+    twice = rank_metrics(Embeddings(vectors, np.tile(vectors, (2, 1)), measure=measure), links, np.arange(1000))
     if measure != "inner":  # by inner product a longer vector may beat the same one
-        assert result.hits_at_1 == pytest.approx(0.5)
-        assert result.mrr == pytest.approx(0.75)
+        assert (twice.hits_at_1, twice.mrr) == (pytest.approx(0.5), pytest.approx(0.75))
     alone = rank_metrics(Embeddings(vectors, vectors, measure=measure), links, np.arange(500))
-    assert result.mr == pytest.approx(2 * alone.mr - 0.5)
+    assert twice.mr == pytest.approx(2 * alone.mr - 0.5)
 
 
 def test_lengths_do_not_matter_to_the_cosine():
@@ -129,10 +121,7 @@ def test_lengths_do_not_matter_to_the_cosine():
     assert rank_metrics(Embeddings(vectors, target), links, np.arange(150)).hits_at_1 == pytest.approx(1 / 3)
 
 
-@pytest.mark.parametrize(
-    ("measure", "sparse"),
-    [("cosine", False), ("inner", False), ("manhattan", False), ("cosine", True), ("inner", True)],
-)
+@pytest.mark.parametrize(("measure", "sparse"), [*((m, False) for m in MEASURES), ("cosine", True), ("inner", True)])
 def test_equals_the_full_matrix(measure, sparse, monkeypatch):
     monkeypatch.setattr(ranks, "BLOCK_LINKS", 7)
     monkeypatch.setattr(ranks, "BLOCK_TARGETS", 11)
@@ -182,42 +171,37 @@ def test_renaming_and_reordering_change_nothing(seed, measure, sparse, tied):
     assert one.as_dict() == pytest.approx(two.as_dict())
 
 
-def test_a_lead_that_single_precision_cannot_see_is_a_lead():
-    source = np.ones((1, 3), dtype=np.float32)
-    target = np.array([[1e4, 1e-4, -1e4], [1e4, 0, -1e4], [1e4, 1e-4, -1e4]], dtype=np.float32)
-    embeddings = Embeddings(source, target, measure="inner")
-    assert rank_metrics(embeddings, Links.of([0], [0]), np.arange(3)).mr == 1.5
-    assert rank_metrics(embeddings, Links.of([0], [1]), np.arange(3)).mr == 3.0
+@pytest.mark.parametrize(
+    ("measure", "source", "target", "expected"),
+    [
+        ("inner", [1, 1, 1], [[1e4, 1e-4, -1e4], [1e4, 0, -1e4], [1e4, 1e-4, -1e4]], [1.5, 3.0, 1.5]),  # too close
+        ("inner", [1e30, 1e30], [[1e30, -1e30], [2e30, 0], [1e30, 2e30]], [3.0, 2.0, 1.0]),  # too large
+        ("manhattan", [-3e38] * 40, [[value] * 40 for value in (3e38, 2e38, 3e38, -3e38)], [3.5, 2.0, 3.5, 1.0]),
+    ],
+)
+def test_scores_beyond_single_precision_are_ranked_all_the_same(measure, source, target, expected):
+    vectors = Embeddings(np.array([source], np.float32), np.array(target, np.float32), measure=measure)
+    pool = np.arange(len(target))
+    assert [rank_metrics(vectors, Links.of([0], [right]), pool).mr for right in pool] == expected
 
 
-def test_products_beyond_single_precision_are_ranked_all_the_same():
-    source = np.array([[1e30, 1e30]], dtype=np.float32)
-    target = np.array([[1e30, -1e30], [2e30, 0], [1e30, 2e30]], dtype=np.float32)
-    embeddings = Embeddings(source, target, measure="inner")
-    ranks = [rank_metrics(embeddings, Links.of([0], [right]), np.arange(3)).mr for right in range(3)]
-    assert ranks == [3.0, 2.0, 1.0]
-
-
-def test_the_pool_decides_who_competes():
+def test_only_the_pool_competes():
     embeddings = planted([[0.5, 0.9, 0.8]])
     assert rank_metrics(embeddings, Links.of([0], [0]), np.array([0, 1, 2])).mr == 3.0
     small = rank_metrics(embeddings, Links.of([0], [0]), np.array([0, 0, 2]), pool="all")
     assert (small.mr, small.num_targets, small.pool) == (2.0, 2, "all")
+    outside = rank_metrics(embeddings, Links.of([0], [1]), np.array([0, 2]))
+    assert (outside.hits_at_50, outside.mr, outside.unreachable) == (0.0, 3.0, 1)
+    with pytest.raises(InputError, match="no links to rank"):
+        rank_metrics(embeddings, Links.empty(), np.arange(3))
 
 
-def test_a_right_target_outside_the_pool_is_never_found():
-    result = rank_metrics(planted([[0.9, 0.1, 0.2]]), Links.of([0], [0]), np.array([1, 2]))
-    assert (result.hits_at_50, result.mr, result.unreachable) == (0.0, 3.0, 1)
-
-
-@pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("side", ["source", "target"])
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_what_is_no_number_is_refused(sparse, side, value):
+@pytest.mark.parametrize(("sparse", "side", "value"), [(False, "source", np.nan), (True, "target", np.inf)])
+def test_vectors_that_are_not_finite_are_refused(sparse, side, value):
     embeddings = planted(np.eye(3), sparse=sparse)
     broken = getattr(embeddings, side).copy()
     broken[1, 1] = value
-    with pytest.raises(InputError, match=f"{side} vectors hold values that are no finite numbers"):
+    with pytest.raises(InputError, match=f"{side} vectors hold values that are not finite numbers"):
         rank_metrics(replace(embeddings, **{side: broken}), Links.of([0, 1], [0, 1]), np.arange(3))
 
 
@@ -238,14 +222,6 @@ def test_rare_features_first_finds_what_the_full_product_finds(measure):
     assert (two[1][:20] >= 2).all()
 
 
-def test_distances_beyond_single_precision_are_ranked_all_the_same():
-    source = np.full((1, 40), -3e38, dtype=np.float32)
-    target = np.stack([np.full(40, value, dtype=np.float32) for value in (3e38, 2e38, 3e38, -3e38)])
-    embeddings = Embeddings(source, target, measure="manhattan")
-    ranks = [rank_metrics(embeddings, Links.of([0], [right]), np.arange(4)).mr for right in range(4)]
-    assert ranks == [3.5, 2.0, 3.5, 1.0]
-
-
 @either_kind
 def test_progress_reaches_the_end(sparse, monkeypatch):
     monkeypatch.setattr(ranks, "BLOCK_LINKS", 4)
@@ -254,17 +230,6 @@ def test_progress_reaches_the_end(sparse, monkeypatch):
     links = Links.of(np.arange(10), np.arange(10))
     rank_metrics(planted(np.eye(10), sparse=sparse), links, np.arange(10), progress=lambda *report: seen.append(report))
     assert seen == [("evaluate", 4, 10), ("evaluate", 8, 10), ("evaluate", 10, 10)]
-
-
-def test_no_links_are_refused():
-    with pytest.raises(InputError, match="no links to rank"):
-        rank_metrics(planted(np.eye(3)), Links.empty(), np.arange(3))
-
-
-def test_names_for_machines():
-    result = rank_metrics(planted(np.eye(3)), Links.of([0], [0]), np.arange(3)).as_dict()
-    assert [key for key in result if key.startswith("hits")] == ["hits@1", "hits@5", "hits@10", "hits@50"]
-    assert result["hits@1"] == result["mrr"] == 1.0
 
 
 # ---- links ----------------------------------------------------------------------------------------------------------
@@ -291,41 +256,25 @@ def test_links_by_hand():
     assert result.as_dict()["hits@1"] == 0.25
 
 
-def test_precision_and_recall_differ():
-    result = link_metrics(matching_of((0, 10, 1.0), (1, 11, 1.0), (2, 13, 1.0)), GOLD)
-    assert result.precision == pytest.approx(2 / 3)
-    assert result.recall == result.hits_at_1 == 0.5
-    assert result.f1 == pytest.approx(4 / 7)
-
-
-def test_many_sources_on_one_target():
-    result = link_metrics(matching_of((0, 10, 1.0), (1, 10, 1.0), (2, 10, 1.0), (3, 10, 1.0)), GOLD)
-    assert result.precision == result.recall == result.hits_at_1 == 0.25
-
-
-def test_several_links_of_one_source():
-    surest_is_right = link_metrics(matching_of((0, 10, 0.9), (0, 11, 0.3)), GOLD)
-    surest_is_wrong = link_metrics(matching_of((0, 10, 0.3), (0, 11, 0.9)), GOLD)
-    undecided = link_metrics(matching_of((0, 10, 0.9), (0, 11, 0.9)), GOLD)
-    assert [result.hits_at_1 for result in (surest_is_right, surest_is_wrong, undecided)] == [0.25, 0.0, 0.125]
-    assert {result.precision for result in (surest_is_right, surest_is_wrong, undecided)} == {0.5}
-
-
-def test_said_twice_counts_once():
-    result = link_metrics(matching_of((0, 10, 0.9), (0, 10, 0.2)), Links.of([0, 0, 1], [10, 10, 11]))
-    assert (result.correct, result.matched, result.gold, result.recall) == (1, 1, 2, 0.5)
-
-
-def test_a_source_with_two_right_targets():
-    result = link_metrics(matching_of((0, 10, 0.9)), Links.of([0, 0], [10, 11]))
-    assert (result.precision, result.recall, result.hits_at_1) == (1.0, 0.5, 1.0)
-
-
-def test_nothing_found_and_nothing_known():
-    nothing = link_metrics(matching_of(), GOLD)
-    assert (nothing.precision, nothing.recall, nothing.f1, nothing.hits_at_1, nothing.matched) == (0, 0, 0, 0, 0)
-    unknown = link_metrics(matching_of((0, 10, 1.0)), Links.empty())
-    assert (unknown.precision, unknown.gold, unknown.ignored) == (0, 0, 1)
+@pytest.mark.parametrize(
+    ("found", "gold", "precision", "recall", "hits_at_1"),
+    [
+        ([(0, 10, 1.0), (1, 11, 1.0), (2, 13, 1.0)], GOLD, 2 / 3, 0.5, 0.5),
+        ([(source, 10, 1.0) for source in range(4)], GOLD, 0.25, 0.25, 0.25),
+        ([(0, 10, 0.9), (0, 11, 0.3)], GOLD, 0.5, 0.25, 0.25),  # the most confident link of a source counts
+        ([(0, 10, 0.3), (0, 11, 0.9)], GOLD, 0.5, 0.25, 0.0),
+        ([(0, 10, 0.9), (0, 11, 0.9)], GOLD, 0.5, 0.25, 0.125),  # equally confident ones share the hit
+        ([(0, 10, 0.9), (0, 10, 0.2)], Links.of([0, 0, 1], [10, 10, 11]), 1.0, 0.5, 0.5),  # repetitions count once
+        ([(0, 10, 0.9)], Links.of([0, 0], [10, 11]), 1.0, 0.5, 1.0),  # a source with two correct targets
+        ([], GOLD, 0.0, 0.0, 0.0),
+        ([(0, 10, 1.0)], Links.empty(), 0.0, 0.0, 0.0),
+    ],
+)
+def test_precision_recall_and_hits(found, gold, precision, recall, hits_at_1):
+    result = link_metrics(matching_of(*found), gold)
+    assert (result.precision, result.recall, result.hits_at_1) == pytest.approx((precision, recall, hits_at_1))
+    both = precision + recall
+    assert result.f1 == pytest.approx(2 * precision * recall / both if both else 0)
 
 
 @given(seed=st.integers(0, 2**32 - 1))
@@ -353,11 +302,8 @@ def test_coverage_of_either_direction():
     assert coverage(candidates, gold) == 1.0
     assert coverage(candidates, Links.of([0, 1, 5], [0, 0, 1])) == pytest.approx(2 / 3)
     assert coverage(candidates, Links.empty()) == 0.0
-
-
-def test_coverage_speaks_of_ids_not_of_positions():
-    scores = np.eye(6)[[0, 5, 2, 3, 4, 1]]
-    candidates = find_candidates(planted(scores), np.array([5, 1]), np.array([1, 5]), 1)
+    # Gold has ids, candidates have positions in the pool.
+    candidates = find_candidates(planted(np.eye(6)[[0, 5, 2, 3, 4, 1]]), np.array([5, 1]), np.array([1, 5]), 1)
     assert coverage(candidates, Links.of([1, 5], [5, 1])) == 1.0
     assert coverage(candidates, Links.of([0, 1], [1, 0])) == 0.0
 
@@ -386,13 +332,6 @@ def test_an_honest_confidence_has_no_calibration_error():
     assert expected_calibration_error(boastful, gold) > 0.1
 
 
-def test_calibration_of_nothing():
-    assert calibration(matching_of(), GOLD) == []
-    assert expected_calibration_error(matching_of(), GOLD) == 0.0
-    with pytest.raises(ValueError, match="bins"):
-        calibration(matching_of(), GOLD, bins=0)
-
-
 def test_the_curve_by_hand():
     found = matching_of((0, 10, 0.9), (1, 99, 0.8), (2, 12, 0.8), (3, 13, 0.1), (50, 60, 0.95))
     curve = precision_recall_curve(found, GOLD, pool="all")
@@ -405,12 +344,12 @@ def test_the_curve_by_hand():
     assert (curve.precision[-1], curve.recall[-1]) == (whole.precision, whole.recall)
 
 
-def test_the_curve_of_nothing():
+def test_no_links_and_bad_arguments():
     curve = precision_recall_curve(matching_of(), GOLD)
-    assert len(curve.threshold) == len(curve.precision) == len(curve.recall) == 0
-    assert curve.average_precision == 0.0
-
-
-def test_a_confidence_that_is_no_number_is_refused():
+    assert len(curve.threshold) == len(curve.precision) == len(curve.recall) == curve.average_precision == 0
+    assert calibration(matching_of(), GOLD) == []
+    assert expected_calibration_error(matching_of(), GOLD) == 0.0
+    with pytest.raises(ValueError, match="bins"):
+        calibration(matching_of(), GOLD, bins=0)
     with pytest.raises(ValueError, match="not a number"):
         link_metrics(Matching.of([0], [10], [np.nan]), GOLD)

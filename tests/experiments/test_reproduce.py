@@ -238,7 +238,7 @@ def test_the_view_of_a_grid_on_a_terminal():
     from rich.console import Console
 
     from rlea.experiments.grid import Cell
-    from rlea.views.grid import Bars
+    from rlea.experiments.grid_view import Bars
 
     names = [{"model": m, "pair": p, "decider": d} for m in ("sea", "rsn") for p in ("D_W", "D_Y") for d in "ab"]
     bars = Bars()

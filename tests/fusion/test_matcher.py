@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlea.agent.fused_matcher import candidates_of, find_by_paris, match
-from rlea.evaluation.gold_ranks import Standing
+from rlea.evaluation.gold_ranks import GoldRanks
 from rlea.evaluation.metrics import link_metrics
 from rlea.graph import Links
 from rlea.matchers import MATCHERS
@@ -44,13 +44,13 @@ def test_candidates_of_nothing():
         assert found.embeddings.name == "evidence"
 
 
-def test_gold_has_a_standing_among_them():
+def test_gold_links_are_ranked_among_them():
     pairs = pairs_from([(0, 0), (0, 1), (1, 1)])
     pools = np.arange(2, dtype=np.int32)
     found = candidates_of(pairs, np.array([1, 3, 2], np.float32), pools, pools)
-    standing = Standing.of(found, Links.of([0, 1], [0, 1]))
-    assert standing.source_places.tolist() == [2, 1]
-    assert standing.target_places.tolist() == [1, 2]
+    ranks = GoldRanks.of(found, Links.of([0, 1], [0, 1]))
+    assert ranks.source_ranks.tolist() == [2, 1]
+    assert ranks.target_ranks.tolist() == [1, 2]
 
 
 def test_paris_is_not_shown_gold_or_validation_links(planted):

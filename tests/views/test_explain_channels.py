@@ -1,10 +1,9 @@
-"""What channels say of a link, and values side by side, asked of runs by all evidence."""
+"""Features of channels, and values side by side, in explanations of runs by all evidence."""
 
 import contextlib
 import io
 import json
 import sys
-from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -14,7 +13,8 @@ from rich.console import Console
 from rlea import cli
 from rlea.graph import LITERAL_COLUMNS, GraphPair, KnowledgeGraph
 from rlea.io.synthetic import SyntheticSettings, write_synthetic
-from rlea.views.explain import Case, Entity, Explanation, Rival, Run, Saying, explain
+from rlea.views.explain import Explanation, Run, explain
+from rlea.views.explain.answer import Feature, PairEvidence, Rival, Term
 from rlea.views.explain.values import Comparison, Correspondence, read_correspondences
 from rlea.views.explanation import explanation_view
 from rlea.views.terminal import as_text
@@ -43,81 +43,68 @@ def first_link(run):
     return (run / "links.tsv").read_text().splitlines()[1].split("\t")
 
 
-def sayings(case):
-    return {(row.channel, row.what): row.value for row in case.says}
+def features_of(evidence):
+    return {(row.channel, row.meaning): row.value for row in evidence.features}
 
 
 # ---- channels -------------------------------------------------------------------------------------------------------
 
 
-def test_all_evidence_tells_what_each_channel_says(told):
+def test_all_evidence_has_features_of_every_channel(told, run_cli):
     source, target, _ = first_link(told / "all")
-    answer = explain(told / "all", source)
+    run = Run.open(told / "all")
+    answer = run.explain(source)
     assert answer.target.identifier == target
-    assert answer.heard == ("names", "words", "attributes", "paris")
-    said = sayings(answer.case)
-    assert {channel for channel, _ in said} == {*answer.heard}
-    assert 0 < said["names", "how alike the names are"] <= 1 + 1e-6
-    assert said["paris", "probability"] > 0.5
-    assert said["attributes", "added to the log-odds"] > 0
+    assert answer.channels == ("names", "words", "attributes", "paris")
+    own = features_of(answer.evidence)
+    assert {channel for channel, _ in own} == {*answer.channels}
+    assert 0 < own["names", "similarity of the names"] <= 1 + 1e-6
+    assert own["paris", "probability"] > 0.5
+    assert own["attributes", "log-odds in favour"] > 0
     assert answer.rivals
-    for rival in answer.rivals:  # weighed by the same channels; the surest link leads in these two
-        other = sayings(rival.case)
-        assert other.keys() == said.keys()
-        assert other["paris", "probability"] < said["paris", "probability"]
-        assert other["attributes", "added to the log-odds"] < said["attributes", "added to the log-odds"]
+    for rival in answer.rivals:  # the most confident link leads in these two
+        other = features_of(rival.evidence)
+        assert other.keys() == own.keys()
+        assert other["paris", "probability"] < own["paris", "probability"]
+        assert other["attributes", "log-odds in favour"] < own["attributes", "log-odds in favour"]
+    # The features of other pairs are not kept.
+    kept, _ = run.trace.pairs(run.pair.source.entity_index[source])
+    far = next(name for number, name in enumerate(run.pair.target.entities) if number not in kept)
+    assert run.explain(source, far).evidence.features == ()
+    assert "this pair is not one of them" in " ".join(run_cli("explain", told / "all", source, far).out.split())
 
 
-def test_what_was_not_heard_is_not_named(told, run_cli):
+def test_channels_that_were_not_used_are_not_named(told, run_cli):
     source, *_ = first_link(told / "blind")
     answer = explain(told / "blind", source)
-    assert {row.channel for row in answer.case.says} == {*answer.heard} <= {"paris"}
+    assert {row.channel for row in answer.evidence.features} == {*answer.channels} <= {"paris"}
     assert answer.values == ()
     assert "names, words" not in run_cli("explain", told / "blind", source).out
 
 
-def test_of_other_pairs_the_terminal_says_that_nothing_is_kept(told, run_cli):
-    run = Run.open(told / "all")
-    source, *_ = first_link(told / "all")
-    kept, _ = run.trace.pairs(run.pair.source.entity_index[source])
-    far = next(name for number, name in enumerate(run.pair.target.entities) if number not in kept)
-    assert run.explain(source, far).case.says == ()
-    assert "this is none of them" in " ".join(run_cli("explain", told / "all", source, far).out.split())
-
-
-def printed(answer):
-    console = Console(width=120, file=io.StringIO(), emoji=False)
-    console.print(explanation_view(answer))
-    return console.file.getvalue()
-
-
-def case(says, **more):
-    return Case(0.0, 0.0, 0.0, None, says, (), (), (), **more)
-
-
 def test_the_rival_has_its_own_column():
     """By hand: the first number of a row is of the pair, the second of its best rival."""
-    says = (Saying("names", "how alike the names are", 0.75), Saying("paris", "probability", 0.5))
-    other = (Saying("names", "how alike the names are", 0.25), Saying("paris", "probability", 0.125))
-    rivals = (Rival(Entity("t2", "Second"), case(other), None, "worth less"),)
-    pair = Entity("s1", "[bold]One[/bold] :smile:"), Entity("t1", "First\x1b[31m")
-    answer = Explanation(
-        "fused", "", ("names", "paris"), "all", "matched", *pair, *[None] * 4, True, 3, case(says), (), rivals, ()
-    )
-    answer = replace(answer, outcome="no link")
-    text = printed(answer)
+
+    def evidence(names, paris):
+        features = (Feature("names", "similarity of the names", names), Feature("paris", "probability", paris))
+        return PairEvidence(0.0, 0.0, 0.0, None, features, (), (), ())
+
+    rivals = (Rival(Term("t2", "Second"), evidence(0.25, 0.125), None, "lower logit"),)
+    pair = Term("s1", "[bold]One[/bold] :smile:"), Term("t1", "First\x1b[31m")
+    given = ("fused", "", ("names", "paris"), "all", "no link")
+    answer = Explanation(*given, *pair, *[None] * 4, True, 3, evidence(0.75, 0.5), (), rivals, ())
+    console = Console(width=120, file=io.StringIO(), emoji=False)
+    console.print(explanation_view(answer))
+    text = console.file.getvalue()
     rows = [line.split("│") for line in text.splitlines() if line.startswith("│")]
     cells = {row[2].strip(): (row[3].strip(), row[4].strip()) for row in rows if len(row) == 6}
-    assert cells["how alike the names are"] == ("0.75", "0.25")
+    assert cells["similarity of the names"] == ("0.75", "0.25")
     assert cells["probability"] == ("0.50", "0.12")
-    assert "of Second" in text
-    assert "No matched neighbour speaks for it: what there is comes from names or paris." in text
-    # What users call things is no command, neither to rich nor to the terminal.
+    assert "┃ Second ┃" in text
+    assert "No matched neighbour supports it: its evidence is from names or paris." in text
+    # Names are text, neither commands to rich nor to the terminal; what scripts need is kept.
     assert "[bold]One[/bold] :smile:" in text
     assert "\x1b" not in text
-
-
-def test_text_of_users_keeps_what_scripts_need():
     assert as_text("می\u200cخواهم\ta\x07") == "می\u200cخواهم a "
 
 
@@ -135,13 +122,13 @@ def test_without_seeds_it_is_said_that_confidences_were_not_confirmed(tmp_path, 
 
 
 def check_rivals_of_what_was_cut(folder):
-    """Nobody is said to have taken a target that was given to somebody, whatever became of the link."""
+    """A target that was matched is said to be taken, even if its link was dropped."""
     run = Run.open(folder)
     kept = set(run.source_ids.tolist())
     for source in [number for number in run.trace.source_ids.tolist() if number not in kept][:20]:
         for rival in run.explain(run.pair.source.entities[source]).rivals:
-            given = run.trace.given_to(run.pair.target.entity_index[rival.target.identifier])
-            assert given is None or (rival.why.startswith("taken by ") and "nobody" not in rival.why)
+            given = run.trace.source_of(run.pair.target.entity_index[rival.target.identifier])
+            assert given is None or rival.reason.startswith("taken by ")
 
 
 # ---- values ---------------------------------------------------------------------------------------------------------
@@ -239,25 +226,13 @@ def test_values_that_were_hidden_are_not_told(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "record",
+    "channels",
     [
-        {},
-        {"embedding_info": None},
-        {"embedding_info": {"heard": "all"}},
-        {"embedding_info": {"heard": [None, {"channel": "names"}, {"channel": "attributes", "correspondences": None}]}},
-        {"embedding_info": {"heard": [{"channel": "attributes", "correspondences": [{"source": "a"}, 3]}]}},
-        {"embedding_info": {"heard": [{"channel": "attributes", "correspondences": 5}]}},
-        {
-            "embedding_info": {
-                "heard": [
-                    {
-                        "channel": "attributes",
-                        "correspondences": [{"source": "a", "target": "b", "strength": None, "factor": "x"}],
-                    }
-                ]
-            }
-        },
+        "all",
+        [None, {"channel": "names"}, {"channel": "attributes", "correspondences": None}],
+        [{"channel": "attributes", "correspondences": [{"source": "a"}, 3]}],
+        [{"channel": "attributes", "correspondences": [dict.fromkeys(("source", "target", "strength", "factor"))]}],
     ],
 )
-def test_records_that_tell_nothing_of_attributes(record):
-    assert read_correspondences(record) == ()
+def test_records_without_correspondences(channels):
+    assert read_correspondences({"embedding_info": {"heard": channels}}) == read_correspondences({}) == ()

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from xml.etree import ElementTree
 
-import numpy as np
 import pytest
 
 import rlea
@@ -14,11 +12,12 @@ from rlea.demo import demo_folder
 from rlea.evaluation.metrics import expected_calibration_error, link_metrics
 from rlea.graph import Links
 from rlea.matching import Matching
-from rlea.views.report import plots, run
+from rlea.views.report import run
 from rlea.views.report.hardest import PICTURES
 from rlea.views.report.learning import CURVE_POINTS, choice_rows, learning_plots
-from rlea.views.report.plots import Axis, bar_plot, line_plot
 from rlea.views.report.run import judge_links, link_plots
+
+from .test_plots import X0, X1, Y0, Y1, places, shapes
 
 
 @pytest.fixture(scope="module")
@@ -29,73 +28,10 @@ def result():
 def render_run(result, **more):
     """The page as `align` makes it."""
     record = {"result": result.summary(), "embedding_info": result.info}
-    return run.render_run(result.pair, result.matching, record, trace=result.trace, standing=result.standing, **more)
+    return run.render_run(result.pair, result.matching, record, trace=result.trace, gold_ranks=result.standing, **more)
 
 
-def shapes(svg, tag):
-    return list(ElementTree.fromstring(svg).iter(tag))
-
-
-def places(svg):
-    """The points of the line, in pixels."""
-    (line,) = shapes(svg, "polyline")
-    return [tuple(map(float, place.split(","))) for place in line.get("points").split()]
-
-
-# ---- plots ----------------------------------------------------------------------------------------------------------
-
-X0, X1 = plots.LEFT, plots.WIDTH - plots.RIGHT
-Y0, Y1 = plots.HEIGHT - plots.BOTTOM, plots.TOP  # pixels count downwards
-
-
-def test_a_line_goes_through_its_points():
-    svg = line_plot([(0, 0), (0.5, 1), (1, 0.25)], "recall", "precision")
-    assert places(svg) == [(X0, Y0), ((X0 + X1) / 2, Y1), (X1, Y0 + (Y1 - Y0) / 4)]
-    assert [(float(dot.get("cx")), float(dot.get("cy"))) for dot in shapes(svg, "circle")] == places(svg)
-
-
-def test_a_line_of_many_points_has_no_dots():
-    many = [(number / 99, 0.5) for number in range(100)]
-    svg = line_plot(many, "x", "y")
-    assert (len(places(svg)), shapes(svg, "circle")) == (100, [])
-
-
-def test_axes_are_scaled_to_the_data():
-    x_axis, y_axis = Axis.around([10, 30]), Axis.around([-5.0, 15.0, 0.0])
-    svg = line_plot([(10, -5), (20, 15), (30, 5)], "episode", "reward", x_axis=x_axis, y_axis=y_axis)
-    assert places(svg) == [(X0, Y0), ((X0 + X1) / 2, Y1), (X1, (Y0 + Y1) / 2)]
-    ticks = [text.text for text in shapes(svg, "text") if text.get("class") == "tick"]
-    assert ticks == ["10", "20", "30", "-5", "5", "15"]
-
-
-def test_an_axis_of_one_value_has_it_in_the_middle():
-    axis = Axis.around([7.0, 7.0])
-    assert axis.share(7.0) == 0.5
-    assert axis.ticks == (7.0,)  # 7.5 stands for nothing
-    assert (Axis.around([]).low, Axis.around([np.nan, 2.0, 4.0]).high) == (0.0, 4.0)
-
-
-def test_bars_have_the_height_of_their_counts_and_numbers_beside_them():
-    svg = bar_plot([0, 6, 1200, 300], "confidence", "links")
-    bars = shapes(svg, "rect")
-    heights = [float(bar.get("height")) for bar in bars]
-    assert heights == pytest.approx([(Y0 - Y1) * share for share in (0, 0.005, 1, 0.25)], abs=0.06)
-    assert [float(bar.get("y")) + height for bar, height in zip(bars, heights, strict=True)] == pytest.approx([Y0] * 4)
-    labels = [text.text for text in shapes(svg, "text") if text.get("text-anchor") == "end"]
-    assert labels == ["0", "600", "1,200"]
-
-
-def test_bars_say_where_they_stand():
-    titles = [title.text for title in shapes(bar_plot(range(20), "confidence", "links"), "title")]
-    assert titles[1] == "0.05 to 0.10: 1"
-    assert titles[19] == "0.95 to 1.00: 19"
-
-
-def test_no_links_make_an_empty_picture():
-    svg = bar_plot([0] * 20, "confidence", "links")
-    assert {float(bar.get("height")) for bar in shapes(svg, "rect")} == {0.0}
-    assert [text.text for text in shapes(svg, "text") if text.get("text-anchor") == "end"] == ["0", "1"]
-    assert places(line_plot([], "x", "y")) == []
+# ---- plots ---------------------------------------------------------------------------------------------------------
 
 
 def test_only_the_calibration_has_a_diagonal_and_one_line_needs_no_legend(result):
@@ -141,40 +77,30 @@ def test_the_tiles_say_of_how_many(result):
     links = link_metrics(result.matching, few)
     text = render_run(replace(result, pair=pair, links=links, standing=None))
     assert links.ignored > 0
-    assert f"<b>{links.matched}</b><span>judged by gold: {links.correct} right; {links.ignored} not judged" in text
+    assert f"<b>{links.matched}</b><span>judged by gold: {links.correct} correct; {links.ignored} not judged" in text
     assert f"precision, of {links.matched} judged" in text
-
-
-def test_the_page_shows_how_far_the_confidence_is_off(result):
-    error = expected_calibration_error(result.matching, result.pair.test)
-    assert f"expected calibration error: {error:.3f}" in render_run(result)
 
 
 def test_without_gold_nothing_is_judged(result):
     pair = replace(result.pair, test=Links.empty())
     text = render_run(replace(result, pair=pair, links=None, ranks=None, coverage=None, standing=None))
-    assert "There are no gold links, so nothing is judged" in text
+    assert "there are no gold links, so nothing is judged" in text
     assert "judged by gold" not in text
     assert ">verdict</th>" not in text
     assert "calibration error" not in text
-    assert "Where errors come from" not in text
-    assert "The least sure links" in text
+    assert "Errors by type" not in text
+    assert "Least confident links" in text
     assert len(re.findall("<svg", text)) == 1 + PICTURES
 
 
-def test_only_rows_that_are_shown_are_made(result, monkeypatch):
-    made = []
-    make = run._row
-    monkeypatch.setattr(run, "_row", lambda *given: made.append(given) or make(*given))
+def test_the_page_of_a_run(result):
     text = render_run(result)
+    error = expected_calibration_error(result.matching, result.pair.test)
+    assert f"expected calibration error: {error:.3f}" in text
     num_wrong = result.links.matched - result.links.correct
-    assert len(made) == 2 * run.ROWS + min(run.ROWS, num_wrong) < len(result.matching)
-    assert f"({num_wrong:,} in all)" in text
+    assert f"({num_wrong:,} in total)" in text
     links = "".join(re.findall(r'<table class="links">.*?</table>', text, flags=re.S))
-    assert links.count('<td class="num">') == len(made)
-
-
-def test_no_links_make_a_page(result):
+    assert links.count('<td class="num">') == 2 * run.ROWS + min(run.ROWS, num_wrong)
     nothing = Matching.of([], [], [])
     text = render_run(replace(result, matching=nothing, links=link_metrics(nothing, result.pair.test)))
     assert "<b>0</b><span>links</span>" in text
@@ -215,7 +141,7 @@ def test_the_course_of_every_training_is_drawn():
     assert ticks[:2] == ["0", "1"]  # rounds have no half
     assert "0.5" not in ticks
     again = learning_plots({**info, "resumed_at": [4, 8]})
-    assert again[0].note == "from epoch 8, where the training was taken up again"
+    assert again[0].note == "from epoch 8, where training was resumed"
     assert learning_plots({"history": info["history"]})[0].note == ""
 
 

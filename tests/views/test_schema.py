@@ -39,12 +39,12 @@ def test_both_inclusions_are_drawn_and_told():
     assert "classes</h3>" not in html
 
 
-def test_the_surest_come_first_and_only_so_many():
+def test_the_best_come_first_up_to_a_limit():
     many = tuple(Alignment(f"r{number}", "q", False, number / 100, 0.5) for number in range(40))
     (rows,) = cells(render_schema(Schema(relations=many)))
     assert [row[0] for row in rows] == [f"r{number}" for number in range(39, 39 - ROWS, -1)]
-    assert f"(the surest {ROWS} of 40)" in render_schema(Schema(relations=many))
-    assert "(2 in all)" in render_schema(Schema(relations=many[:2]))
+    assert f"(the best {ROWS} of 40)" in render_schema(Schema(relations=many))
+    assert "(2 in total)" in render_schema(Schema(relations=many[:2]))
     assert len(cells(render_schema(Schema(attributes=many), rows=3))[0]) == 3
 
 

@@ -1,4 +1,4 @@
-"""What a pass decided, kept for those who ask why: the links in their order, and the best pairs of every source."""
+"""The decisions of a pass, kept for explanations: the order of its links, and the best pairs of every source."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from rlea.agent.passes import Decisions
     from rlea.search.pairs import Pairs
 
-FORMAT = "rlea decisions 2"
+DECISIONS = "decisions.safetensors"  # the file in the folder of a run
+FORMAT = "rlea decisions 3"
 RIVALS = 5  # best pairs of every source that are kept
 
 Floats = NDArray[np.float32]
@@ -28,48 +29,48 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """Links in the order in which they were decided, and the best pairs of every source by worth.
+    """Links in the order of decision, and the best pairs of every source by logit.
 
-    The pairs stand by source, the best first. The link of a source is one of its pairs, if it was weighed at all.
+    Pairs are sorted by source, then by descending logit. The link of a source is one of its pairs, if it was scored.
     """
 
     source_ids: Ids  # (num_links,)
     target_ids: Ids  # (num_links,)
-    keys: Floats  # (num_links,) when they were decided
+    priorities: Floats  # (num_links,) at the moment of decision
     confidences: Floats  # (num_links,)
     pair_source_ids: Ids  # (num_pairs,) ascending
     pair_target_ids: Ids  # (num_pairs,)
-    worth: Floats  # (num_pairs,) before the first decision; after the last where nothing is learned
-    says: Floats  # (num_pairs, num_columns) what whoever is heard says of a pair; no columns where nobody is
-    columns: tuple[str, ...] = ()  # who that is
+    logits: Floats  # (num_pairs,) before the first decision; after the last in a pass without a learned scorer
+    features: Floats  # (num_pairs, num_columns) of all channels; no columns if no channel is used
+    columns: tuple[str, ...] = ()  # their names
 
     def __len__(self) -> int:
         return len(self.source_ids)
 
     @staticmethod
     def of(decisions: Decisions, tell: Callable[[Pairs], Floats] | None = None, columns: Sequence[str] = ()) -> Trace:
-        """What is to be kept of a pass; `tell` gives a row of what is said of every pair, a number a column."""
+        """The trace of a pass; `tell` gives the features of pairs, (num_pairs, len(columns))."""
         from rlea.search.pairs import Pairs, numbers
 
-        source, target, worth = decisions.pairs.source_ids, decisions.pairs.target_ids, decisions.logits
-        if worth is None:
-            kept, worth = np.zeros(0, np.int64), np.zeros(0, np.float32)
+        source, target, logits = decisions.pairs.source_ids, decisions.pairs.target_ids, decisions.worth
+        if logits is None:
+            kept, logits = np.zeros(0, np.int64), np.zeros(0, np.float32)
         else:
-            # Pairs are sorted by source and target and the sort is stable, so equals stand in the order of targets.
-            order = np.lexsort((-worth, source))
+            # Pairs are sorted by source and target and the sort is stable, so ties are in the order of targets.
+            order = np.lexsort((-logits, source))
             starts = np.searchsorted(source, source[order])
-            is_kept = np.arange(len(order)) - starts < RIVALS
+            is_best = np.arange(len(order)) - starts < RIVALS
             links = np.isin(numbers(decisions.pairs), numbers(Pairs(decisions.source_ids, decisions.target_ids)))
-            kept = order[is_kept | links[order]]
+            kept = order[is_best | links[order]]
         pairs = Pairs(np.asarray(source[kept], np.int32), np.asarray(target[kept], np.int32))
         return Trace(
             np.asarray(decisions.source_ids, np.int32),
             np.asarray(decisions.target_ids, np.int32),
-            np.asarray(decisions.priorities, np.float32),
+            np.asarray(decisions.keys, np.float32),
             np.asarray(decisions.confidences, np.float32),
             pairs.source_ids,
             pairs.target_ids,
-            np.asarray(worth[kept], np.float32),
+            np.asarray(logits[kept], np.float32),
             np.zeros((len(kept), 0), np.float32) if tell is None else np.asarray(tell(pairs), np.float32),
             tuple(columns),
         )
@@ -79,33 +80,33 @@ class Trace:
         return {source: place + 1 for place, source in enumerate(self.source_ids.tolist())}
 
     def step(self, source: int) -> int | None:
-        """The place of a source's link in the order, from 1; None where it was given none."""
+        """The step in which a source got its link, from 1; None if it got none."""
         return self._steps.get(source)
 
     def pairs(self, source: int) -> tuple[Ids, Floats]:
-        """The targets of a source's best pairs and their worth, the best first."""
+        """The targets of a source's best pairs and their logits, best first."""
         low, high = np.searchsorted(self.pair_source_ids, [source, source + 1])
-        return self.pair_target_ids[low:high], self.worth[low:high]
+        return self.pair_target_ids[low:high], self.logits[low:high]
 
-    def given_to(self, target: int) -> int | None:
-        """The source that a target was given; None where there is none."""
+    def source_of(self, target: int) -> int | None:
+        """The source that was linked with a target; None if there is none."""
         places = np.flatnonzero(self.target_ids == target)
         return int(self.source_ids[places[0]]) if len(places) else None
 
     def best_source(self, target: int) -> int | None:
-        """The source that comes nearest to a target by worth; None where no pair of it is kept."""
+        """The source with the highest logit for a target; None if no pair of the target is kept."""
         places = np.flatnonzero(self.pair_target_ids == target)
-        return int(self.pair_source_ids[places[np.argmax(self.worth[places])]]) if len(places) else None
+        return int(self.pair_source_ids[places[np.argmax(self.logits[places])]]) if len(places) else None
 
-    def said(self, source: int, target: int) -> Floats | None:
-        """What is said of a pair, (num_columns,); None where the pair is not among the best of its source."""
+    def features_of(self, source: int, target: int) -> Floats | None:
+        """The features of a pair, (num_columns,); None if the pair is not kept."""
         place = self._place(source, target)
-        return None if place is None else self.says[place]
+        return None if place is None else self.features[place]
 
-    def worth_of(self, source: int, target: int) -> float | None:
-        """The worth of a pair; None likewise."""
+    def logit_of(self, source: int, target: int) -> float | None:
+        """The logit of a pair; None if the pair is not kept."""
         place = self._place(source, target)
-        return None if place is None else float(self.worth[place])
+        return None if place is None else float(self.logits[place])
 
     def _place(self, source: int, target: int) -> int | None:
         low, high = np.searchsorted(self.pair_source_ids, [source, source + 1])
@@ -113,46 +114,38 @@ class Trace:
         return int(low + found[0]) if len(found) else None
 
     def save(self, path: str | Path) -> None:
-        """Keep it as safetensors (no pickle), whole or not at all."""
+        """Write as safetensors (no pickle), atomically."""
         from rlea.io.writers.atomic import atomic
 
         with atomic(path) as temporary:
             self.put(temporary)
 
     def put(self, path: Path) -> None:
-        """Write it as it is, for a caller who sees to the whole."""
+        """Write as safetensors; the caller makes the write atomic."""
         put_arrays(path, {name: getattr(self, name) for name in _TYPES}, FORMAT, columns=self.columns)
 
     @staticmethod
     def load(path: str | Path) -> Trace:
-        """A trace as it was saved."""
+        """Read what `save` wrote."""
         remedy = "align again, or remove it: the rest of the run can be explained without it"
         arrays, about = load_arrays(
             path,
             _TYPES,
             FORMAT,
-            unreadable="cannot be read as decisions of a run",
-            other="does not hold decisions of this version",
+            unreadable="cannot be read as the decisions of a run",
+            other="does not hold decisions in the format of this version",
             remedy=remedy,
         )
         trace = Trace(**arrays, columns=tuple(map(str, as_list(about.get("columns")))))
         links, pairs = trace.source_ids.shape, trace.pair_source_ids.shape
-        lengths = [trace.target_ids.shape, trace.keys.shape, trace.confidences.shape]
-        others = [trace.pair_target_ids.shape, trace.worth.shape, trace.says.shape[:1]]
-        fits = {*lengths} == {links} and {*others} == {pairs}
-        is_flat = len(links) == 1 and len(pairs) == 1 and trace.says.shape[1:] == (len(trace.columns),)
-        if not (fits and is_flat and np.all(trace.pair_source_ids[1:] >= trace.pair_source_ids[:-1])):
+        of_links = {trace.target_ids.shape, trace.priorities.shape, trace.confidences.shape}
+        of_pairs = {trace.pair_target_ids.shape, trace.logits.shape, trace.features.shape[:1]}
+        is_flat = len(links) == 1 and len(pairs) == 1 and trace.features.shape[1:] == (len(trace.columns),)
+        is_sorted = is_flat and np.all(trace.pair_source_ids[1:] >= trace.pair_source_ids[:-1])
+        if of_links != {links} or of_pairs != {pairs} or not is_sorted:
             raise InputError("holds decisions that do not fit together", path=path, remedy=remedy)
         return trace
 
 
-_TYPES: dict[str, Any] = {
-    "source_ids": np.int32,
-    "target_ids": np.int32,
-    "keys": np.float32,
-    "confidences": np.float32,
-    "pair_source_ids": np.int32,
-    "pair_target_ids": np.int32,
-    "worth": np.float32,
-    "says": np.float32,
-}
+_TYPES: dict[str, Any] = dict.fromkeys(("source_ids", "target_ids", "pair_source_ids", "pair_target_ids"), np.int32)
+_TYPES |= dict.fromkeys(("priorities", "confidences", "logits", "features"), np.float32)

@@ -1,1 +1,1 @@
-"""Scores of links and ranks; what became of every gold link; a string baseline."""
+"""Metrics of links and rankings, error types of gold links, and a string baseline."""

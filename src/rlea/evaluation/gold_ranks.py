@@ -1,6 +1,6 @@
-"""What became of every gold link, and where its ends stood among each other's candidates.
+"""Where gold links rank among the candidates, and which type of error, if any, each one suffered.
 
-For looking at errors after a run, never for deciding: like `metrics`, it reads test links.
+For looking at errors after a run, never for deciding: like `metrics`, this reads test links.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlea.errors import InputError
+from rlea.evaluation.metrics import pair_keys
 from rlea.graph import Ids, Links
 from rlea.io.array_files import load_arrays, put_arrays
 
@@ -20,105 +21,102 @@ if TYPE_CHECKING:
     from rlea.matching import Matching
     from rlea.search.candidates import CandidateLists
 
-FORMAT = "rlea standing 1"
-AT_ONCE = 1 << 16  # gold links looked up together: 13 MB at 50 candidates
+GOLD_RANKS = "gold_ranks.safetensors"  # the file in the folder of a run
+FORMAT = "rlea gold ranks 1"
+BLOCK = 1 << 16  # gold links looked up together: 13 MB at 50 candidates
 
-RIGHT, LOST, LEFT_OUT, UNREACHED = range(4)  # the fates of a gold link
+CORRECT, WRONG_LINK, NO_LINK, NOT_A_CANDIDATE = range(4)  # error types of a gold link
 
 
 @dataclass(frozen=True, eq=False)
-class Standing:
-    """Every gold link once, by source and target, with its places among the candidates, from 1; 0 for none."""
+class GoldRanks:
+    """Each gold link once, sorted by source and target, with its ranks among the candidates; 0 if not a candidate."""
 
     source_ids: Ids  # (num_gold,)
     target_ids: Ids  # (num_gold,)
-    source_places: Ids  # (num_gold,) of the right target among the candidates of the source
-    target_places: Ids  # (num_gold,) of the right source among the candidates of the target
+    source_ranks: Ids  # (num_gold,) of the correct target among the candidates of the source, from 1
+    target_ranks: Ids  # (num_gold,) of the correct source among the candidates of the target, from 1
 
     def __len__(self) -> int:
         return len(self.source_ids)
 
     @staticmethod
-    def of(candidates: CandidateLists, gold: Links) -> Standing:
-        """Look every gold link up, both ways; entities outside the pools have no place."""
+    def of(candidates: CandidateLists, gold: Links) -> GoldRanks:
+        """Look up every gold link in both directions; entities outside the pools have rank 0."""
         links = distinct(gold)
         rows = _positions(candidates.source_ids, links.source_ids)
         columns = _positions(candidates.target_ids, links.target_ids)
-        return Standing(
+        return GoldRanks(
             links.source_ids,
             links.target_ids,
-            _places(candidates.forward_columns, rows, columns),
-            _places(candidates.backward_rows, columns, rows),
+            _ranks(candidates.forward_columns, rows, columns),
+            _ranks(candidates.backward_rows, columns, rows),
         )
 
     @property
-    def best_places(self) -> Ids:
-        """The better of the two places, 0 where there is neither: the pair was no candidate."""
-        far = np.iinfo(np.int32).max
-        places = np.minimum(*(np.where(own > 0, own, far) for own in (self.source_places, self.target_places)))
-        return np.where(places == far, 0, places).astype(np.int32)
+    def best_ranks(self) -> Ids:
+        """The better of the two ranks, (num_gold,); 0 if neither entity was a candidate of the other."""
+        worst = np.iinfo(np.int32).max
+        ranks = np.minimum(*(np.where(own > 0, own, worst) for own in (self.source_ranks, self.target_ranks)))
+        return np.where(ranks == worst, 0, ranks).astype(np.int32)
 
     def is_of(self, gold: Links) -> bool:
-        """Whether these are the gold links that it speaks of."""
+        """Whether these are the ranks of exactly these gold links."""
         links = distinct(gold)
         return np.array_equal(self.source_ids, links.source_ids) and np.array_equal(self.target_ids, links.target_ids)
 
     def put(self, path: Path) -> None:
-        """Write it as safetensors (no pickle), for a caller who sees to the whole."""
+        """Write as safetensors (no pickle); the caller makes the write atomic."""
         put_arrays(path, {name: getattr(self, name) for name in _TYPES}, FORMAT)
 
     @staticmethod
-    def load(path: str | Path) -> Standing:
-        """As it was written."""
+    def load(path: str | Path) -> GoldRanks:
+        """Read what `put` wrote."""
         remedy = "align again, or remove it: the report can be made without it"
-        other = "does not hold the standing of gold links"
-        unreadable = "cannot be read as the standing of gold links"
+        other = "does not hold the ranks of gold links"
+        unreadable = "cannot be read as the ranks of gold links"
         arrays, _ = load_arrays(path, _TYPES, FORMAT, unreadable=unreadable, other=other, remedy=remedy)
         if any(array.ndim != 1 for array in arrays.values()):
             raise InputError(other, path=path, remedy=remedy)
         if len({len(array) for array in arrays.values()}) != 1:
-            raise InputError("holds arrays that do not fit together", path=path, remedy=remedy)
-        return Standing(**arrays)
+            raise InputError("holds arrays of different lengths", path=path, remedy=remedy)
+        return GoldRanks(**arrays)
 
 
-_TYPES: dict[str, Any] = dict.fromkeys(("source_ids", "target_ids", "source_places", "target_places"), np.int32)
+_TYPES: dict[str, Any] = dict.fromkeys(("source_ids", "target_ids", "source_ranks", "target_ranks"), np.int32)
 
 
-def follow_links(
-    matching: Matching, gold: Links, standing: Standing | None = None, in_play: Links | None = None
+def error_types(
+    matching: Matching, gold: Links, ranks: GoldRanks | None = None, also_scored: Links | None = None
 ) -> NDArray[np.int8]:
-    """The fate of every distinct gold link, in the order of `distinct`, so that the fates add up to the gold links.
+    """The error type of every distinct gold link, (num_gold,), in the order of `distinct`.
 
-    RIGHT: it was found. UNREACHED: its two ends were no candidates of each other. LOST: the source or the target has
-    another link. LEFT_OUT: neither has one. Without `standing` nobody is UNREACHED; `in_play` are pairs that a matcher
-    is known to have weighed beside the candidates.
+    CORRECT: it was found. NOT_A_CANDIDATE: neither entity was a candidate of the other. WRONG_LINK: the source or the
+    target has another link. NO_LINK: neither has one. Without `ranks` nothing is NOT_A_CANDIDATE. `also_scored` are
+    pairs that the matcher is known to have scored besides the candidates.
     """
     links = distinct(gold)
-    fates = np.full(len(links), LEFT_OUT, dtype=np.int8)
+    keys = pair_keys(links)
+    result = np.full(len(links), NO_LINK, dtype=np.int8)
     has_link = np.isin(links.source_ids, matching.source_ids) | np.isin(links.target_ids, matching.target_ids)
-    fates[has_link] = LOST
-    if standing is not None:
-        reached = standing.best_places > 0
-        if in_play is not None:
-            reached |= np.isin(pair_keys(links), pair_keys(in_play))
-        fates[~reached] = UNREACHED
-    fates[np.isin(pair_keys(links), pair_keys(matching))] = RIGHT
-    return fates
+    result[has_link] = WRONG_LINK
+    if ranks is not None:
+        was_candidate = ranks.best_ranks > 0
+        if also_scored is not None:
+            was_candidate |= np.isin(keys, pair_keys(also_scored))
+        result[~was_candidate] = NOT_A_CANDIDATE
+    result[np.isin(keys, pair_keys(matching))] = CORRECT
+    return result
 
 
 def distinct(links: Links) -> Links:
-    """Every link once, by source then target."""
+    """Each link once, sorted by source, then target."""
     keys = np.unique(pair_keys(links))
     return Links.of(keys >> 32, keys & 0xFFFFFFFF)
 
 
-def pair_keys(pairs: Links | Matching) -> NDArray[np.int64]:
-    """One number per pair."""
-    return (pairs.source_ids.astype(np.int64) << 32) | pairs.target_ids.astype(np.int64)
-
-
 def _positions(pool: Ids, wanted: Ids) -> NDArray[np.int64]:
-    """Where entities stand in a pool, -1 where they do not."""
+    """The position of each wanted id in a pool; -1 if it is not there."""
     if not len(pool):
         return np.full(len(wanted), -1, dtype=np.int64)
     order = np.argsort(pool, kind="stable")
@@ -126,14 +124,14 @@ def _positions(pool: Ids, wanted: Ids) -> NDArray[np.int64]:
     return np.where(pool[places] == wanted, places, -1)
 
 
-def _places(lists: Ids, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> Ids:
-    """The place of each column in the list of its row, from 1; 0 where it is not in it."""
+def _ranks(lists: Ids, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> Ids:
+    """The rank of each column in the candidate list of its row, from 1; 0 if it is not in the list."""
     result = np.zeros(len(rows), dtype=np.int32)
     known = np.flatnonzero((rows >= 0) & (columns >= 0))
     if not lists.shape[1]:
         return result
-    for start in range(0, len(known), AT_ONCE):
-        part = known[start : start + AT_ONCE]
+    for start in range(0, len(known), BLOCK):
+        part = known[start : start + BLOCK]
         same = lists[rows[part]] == columns[part][:, None]  # (part, k)
         result[part] = np.where(same.any(axis=1), same.argmax(axis=1) + 1, 0)
     return result

@@ -1,4 +1,4 @@
-"""How good links are, measured against gold links; `ranks` does it for vectors. No other module reads test links."""
+"""Scores of links against gold links: precision, recall, calibration. Only `rlea.evaluation` reads test links."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ Doubles = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class LinkMetrics:
-    """How many links are right, and how many of the right ones were found."""
+    """Precision, recall and what they were counted from."""
 
-    precision: float  # correct / matched, 0 where nothing was matched
+    precision: float  # correct / matched; 0 if nothing was matched
     recall: float  # correct / gold
     f1: float
-    hits_at_1: float  # share of the gold sources whose surest link is right
+    hits_at_1: float  # share of gold sources whose most confident link is correct
     correct: int
-    matched: int  # links that gold can judge
+    matched: int  # links with a source or target that gold knows
     gold: int
-    ignored: int  # links that gold cannot judge
+    ignored: int  # all other links: gold cannot judge them
     pool: str
 
     def as_dict(self) -> dict[str, Any]:
-        """A flat object for machines; Hits@1 is spelt `hits@1`."""
+        """A flat dict for JSON; Hits@1 is spelt `hits@1`."""
         return {
             "hits@1": self.hits_at_1,
             "precision": self.precision,
@@ -49,14 +49,13 @@ class LinkMetrics:
 def link_metrics(matching: Matching, gold: Links, *, pool: str = "test") -> LinkMetrics:
     """Precision, recall, F1 and Hits@1 of a matching.
 
-    A link is judged if gold knows its source or its target: such a link is right if it is in gold, and wrong if not.
-    A link between two entities of which gold knows neither can be neither: it is ignored and counted as such. (In a
-    pool of all entities many have no known counterpart, and gold does not say that they have none.) Hits@1 takes the
-    surest link of every gold source; for matchers that give a source one link at most, it is the recall wherever
-    gold is one-to-one. Several equally sure links of one source share the hit.
+    A link is judged if gold knows its source or its target: it is correct if it is in gold, else wrong. A link between
+    two entities that gold does not know is ignored, and counted as ignored: with a pool of all entities, many have no
+    known counterpart, and gold does not say that they have none. Hits@1 takes the most confident link of every gold
+    source; equally confident links of one source share the hit. For one-to-one links and gold, Hits@1 is the recall.
     """
     judged = _judge(matching, gold)
-    num_gold = len(np.unique(_keys(gold.source_ids, gold.target_ids)))
+    num_gold = len(np.unique(pair_keys(gold)))
     correct, matched = int(judged.correct.sum()), len(judged.correct)
     precision = correct / matched if matched else 0.0
     recall = correct / num_gold if num_gold else 0.0
@@ -74,31 +73,31 @@ def link_metrics(matching: Matching, gold: Links, *, pool: str = "test") -> Link
 
 
 def coverage(candidates: CandidateLists, gold: Links) -> float:
-    """The share of the gold pairs that are candidates at all: the recall that no matcher over them can exceed.
+    """The share of gold links that are candidates: an upper bound on the recall of any matcher over them.
 
-    Gold pairs outside the pools count as not covered; without gold pairs the share is 0.
+    Gold links outside the pools count as not covered; without gold links the share is 0.
     """
-    wanted = np.unique(_keys(gold.source_ids, gold.target_ids))
+    wanted = np.unique(pair_keys(gold))
     pairs = candidates.pairs
-    offered = _keys(candidates.source_ids[pairs.rows], candidates.target_ids[pairs.columns])
-    return float(np.isin(wanted, offered).mean()) if len(wanted) else 0.0
+    offered = Links(candidates.source_ids[pairs.rows], candidates.target_ids[pairs.columns])
+    return float(np.isin(wanted, pair_keys(offered)).mean()) if len(wanted) else 0.0
 
 
 # ---- confidence -----------------------------------------------------------------------------------------------------
 
 
 class CalibrationBin(NamedTuple):
-    """Links of similar confidence: how sure they claim to be, how many of them are right, how many they are."""
+    """Links of similar confidence."""
 
     mean_confidence: float
-    accuracy: float
+    accuracy: float  # share of them that is correct
     num_links: int
 
 
 def calibration(matching: Matching, gold: Links, bins: int = 10) -> list[CalibrationBin]:
-    """Confidence against accuracy in `bins` stretches of equal width over [0, 1], least sure first.
+    """Confidence against accuracy in `bins` bins of equal width over [0, 1], ascending; empty bins are left out.
 
-    Only links that gold can judge count (see `link_metrics`). Stretches without links are left out.
+    Only links that gold can judge count (see `link_metrics`).
     """
     if bins < 1:
         raise ValueError("bins must be at least 1")
@@ -113,7 +112,7 @@ def calibration(matching: Matching, gold: Links, bins: int = 10) -> list[Calibra
 
 
 def expected_calibration_error(matching: Matching, gold: Links, bins: int = 10) -> float:
-    """The mean distance between confidence and accuracy over the stretches of `calibration`, weighted by links."""
+    """Mean distance between confidence and accuracy over the bins of `calibration`, weighted by their links."""
     parts = calibration(matching, gold, bins)
     total = sum(part.num_links for part in parts)
     return sum(part.num_links * abs(part.mean_confidence - part.accuracy) for part in parts) / total if total else 0.0
@@ -121,7 +120,7 @@ def expected_calibration_error(matching: Matching, gold: Links, bins: int = 10) 
 
 @dataclass(frozen=True, eq=False)
 class PrecisionRecallCurve:
-    """Precision and recall of the links of at least each threshold, surest first; one point per distinct confidence."""
+    """Precision and recall of the links at or above each threshold; one point per distinct confidence."""
 
     threshold: Doubles  # (num_points,), descending
     precision: Doubles  # (num_points,)
@@ -135,13 +134,12 @@ class PrecisionRecallCurve:
 
 
 def precision_recall_curve(matching: Matching, gold: Links, *, pool: str = "test") -> PrecisionRecallCurve:
-    """What precision and recall become as less sure links are let in; links of equal confidence enter together.
+    """Precision and recall as the threshold falls; links of equal confidence enter together.
 
-    Only links that gold can judge count (see `link_metrics`); the last point has the precision and recall of the
-    whole matching.
+    Only links that gold can judge count (see `link_metrics`); the last point is that of the whole matching.
     """
     judged = _judge(matching, gold)
-    num_gold = len(np.unique(_keys(gold.source_ids, gold.target_ids)))
+    num_gold = len(np.unique(pair_keys(gold)))
     order = np.argsort(-judged.confidences, kind="stable")
     confidences, correct = judged.confidences[order], np.cumsum(judged.correct[order])
     last = np.flatnonzero(np.append(confidences[1:] != confidences[:-1], True)[: len(confidences)])
@@ -155,7 +153,7 @@ def precision_recall_curve(matching: Matching, gold: Links, *, pool: str = "test
 
 @dataclass(frozen=True, eq=False)
 class _Judged:
-    """The distinct links of a matching on which gold has a say."""
+    """The distinct links of a matching that gold can judge."""
 
     source_ids: NDArray[np.int32]
     confidences: Doubles
@@ -166,14 +164,14 @@ class _Judged:
 def _judge(matching: Matching, gold: Links) -> _Judged:
     if np.isnan(matching.confidences).any():
         raise ValueError("a confidence is not a number")
-    # Surest first, so that of a link given twice the surer mention stays.
+    # Most confident first: a link that occurs twice keeps its higher confidence.
     order = np.argsort(-matching.confidences, kind="stable")
-    keys, first = np.unique(_keys(matching.source_ids[order], matching.target_ids[order]), return_index=True)
+    keys, first = np.unique(pair_keys(matching)[order], return_index=True)
     chosen = order[first]
     known = np.isin(matching.source_ids[chosen], gold.source_ids) | np.isin(
         matching.target_ids[chosen], gold.target_ids
     )
-    correct = np.isin(keys, _keys(gold.source_ids, gold.target_ids))
+    correct = np.isin(keys, pair_keys(gold))
     chosen, correct = chosen[known], correct[known]
     return _Judged(
         matching.source_ids[chosen], matching.confidences[chosen], correct, ignored=int(np.count_nonzero(~known))
@@ -185,13 +183,13 @@ def _hits_at_1(judged: _Judged, gold: Links) -> float:
     if len(gold_sources) == 0 or len(judged.source_ids) == 0:
         return 0.0
     sources, number = np.unique(judged.source_ids, return_inverse=True)
-    surest = np.full(len(sources), -np.inf)
-    np.maximum.at(surest, number, judged.confidences)
-    top = judged.confidences == surest[number]
+    highest = np.full(len(sources), -np.inf)
+    np.maximum.at(highest, number, judged.confidences)
+    top = judged.confidences == highest[number]
     shares = np.bincount(number[top & judged.correct], minlength=len(sources)) / np.bincount(number[top])
     return float(shares.sum() / len(gold_sources))
 
 
-def _keys(source_ids: NDArray[Any], target_ids: NDArray[Any]) -> NDArray[np.int64]:
-    """One number per pair."""
-    return (source_ids.astype(np.int64) << 32) | target_ids.astype(np.int64)
+def pair_keys(pairs: Links | Matching) -> NDArray[np.int64]:
+    """One number per pair, (num_pairs,)."""
+    return (pairs.source_ids.astype(np.int64) << 32) | pairs.target_ids.astype(np.int64)

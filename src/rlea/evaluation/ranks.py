@@ -1,9 +1,8 @@
-"""How good vectors are: where the right targets stand among all, measured against gold links.
+"""Hits@k, MR and MRR of vectors: the rank of the correct target among all targets, for every gold link.
 
-Ties never help. Where several targets have the same score as the right one, the order among them is taken as drawn
-at random, and every rank metric is its expected value over that draw; the order of a file, of a pool or of ids then
-changes nothing. Ranks are found in blocks, and scores near the right one are compared in double precision; the
-matrix of all scores is never held.
+Ties never help. Targets with the same score as the correct one are taken to be in random order, and every metric is its
+expected value over that order; so the order of files, pools and ids changes nothing. Ranks are computed in blocks, and
+scores close to the correct one are compared again in double precision; the matrix of all scores is never held.
 """
 
 from __future__ import annotations
@@ -29,19 +28,19 @@ Doubles = NDArray[np.float64]
 
 BLOCK_LINKS = 1024
 BLOCK_TARGETS = 4096  # a block of scores (1024 x 4096 floats) takes 16 MiB
-SPARSE_BLOCK_CELLS = 16_000_000  # sparse vectors: a block spans the whole pool; no block of scores is held
-# Scores closer than this, relative to the lengths of the vectors, differ by nothing but the order of additions
-# (errors stay below 1e-13 up to a thousand dimensions), so they are equal.
+SPARSE_BLOCK_CELLS = 16_000_000  # sparse vectors: a block spans the whole pool, and no block of scores is held
+# Scores closer than this, relative to the lengths of the vectors, differ only by rounding (below 1e-13 up to a thousand
+# dimensions), so they count as equal.
 TIE_TOLERANCE = 1e-12
-# To rank all links takes time in proportion to links times targets: at a million of each, hours. Beyond so many pairs a
-# sample is ranked, and shares are then known to half a point (one standard error).
+# Ranking takes time in proportion to links times targets: hours at a million of each. Beyond this many pairs only a
+# sample of the links is ranked; the standard error of a share is then half a percentage point.
 MOST_PAIRS = 5 * 10**9
 SAMPLE = 10_000
 
 
 @dataclass(frozen=True)
 class RankMetrics:
-    """Where the right targets stand among all targets of the pool when these are sorted by score."""
+    """Metrics of the ranks of correct targets among all targets of the pool."""
 
     hits_at_1: float
     hits_at_5: float
@@ -49,14 +48,14 @@ class RankMetrics:
     hits_at_50: float
     mr: float  # mean rank, 1 is best
     mrr: float  # mean of 1 / rank
-    num_links: int  # that were ranked
+    num_links: int  # links that were ranked
     num_targets: int  # size of the pool
     unreachable: int  # links whose target is not in the pool; they rank behind all of it
     pool: str
-    sampled_from: int | None = None  # links that there are, where too many to rank them all
+    sampled_from: int | None = None  # number of all links, if only a sample was ranked
 
     def as_dict(self) -> dict[str, Any]:
-        """A flat object for machines; hits are spelt `hits@k`."""
+        """A flat dict for JSON; hits are spelt `hits@k`."""
         return {
             "hits@1": self.hits_at_1,
             "hits@5": self.hits_at_5,
@@ -80,13 +79,12 @@ def rank_metrics(
     pool: str = "test",
     progress: Progress = silent,
 ) -> RankMetrics:
-    """Rank the right target of every link among `target_pool_ids`, an array of entity ids (repetitions count once).
+    """Rank the correct target of every link among `target_pool_ids`, an array of entity ids (duplicates count once).
 
-    If g targets score higher than the right one and e - 1 others the same, its rank is g + 1, ..., g + e with equal
-    probability. Hits@k is the probability of a rank of at most k, MR the expected rank (the "realistic" one, between
-    the optimistic and the pessimistic), MRR the expected 1 / rank; all are averaged over the links. Vectors of zeros
-    have the cosine 0 with everything. Where links times targets are more than `MOST_PAIRS`, `SAMPLE` links are ranked,
-    always the same ones of the same links.
+    If g targets score higher than the correct one and e - 1 others the same, its rank is g + 1, ..., g + e with equal
+    probability. Hits@k is the probability of a rank of at most k, MR the expected rank ("realistic": between optimistic
+    and pessimistic), MRR the expected 1 / rank; all are averaged over the links. Vectors of zeros have cosine 0 with
+    everything. If links times targets exceed `MOST_PAIRS`, `SAMPLE` links are ranked, chosen by a hash of the link.
     """
     if len(links) == 0:
         raise InputError("there are no links to rank", remedy="evaluate against at least one gold link")
@@ -94,7 +92,7 @@ def rank_metrics(
     sampled_from = None
     if len(links) > SAMPLE and len(links) * len(pool_ids) > MOST_PAIRS:
         sampled_from = len(links)
-        # By a hash of the pair: neither ids nor the order of the links decide.
+        # By a hash of the pair, so that the order of the links does not matter.
         drawn = np.argsort(tie_hash(links.source_ids, links.target_ids), kind="stable")[:SAMPLE]
         links = Links.of(links.source_ids[drawn], links.target_ids[drawn])
     better, equal = count_better_and_equal(embeddings, links, pool_ids, progress)
@@ -123,9 +121,9 @@ def rank_metrics(
 def count_better_and_equal(
     embeddings: Embeddings, links: Links, pool_ids: NDArray[np.int64], progress: Progress = silent
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """For every link, how many targets of the pool score higher than the right one, and how many the same.
+    """For every link, how many targets of the pool score higher than the correct one, and how many the same.
 
-    The right target counts among the latter if it is in the pool. Two vectors of shape (num_links,).
+    The correct target counts among the latter if it is in the pool. Two arrays of shape (num_links,).
     """
     for side, ids, vectors in (
         ("source", links.source_ids, embeddings.source),
@@ -134,12 +132,12 @@ def count_better_and_equal(
         values = vectors[ids] if isinstance(vectors, np.ndarray) else vectors[ids].data
         if not np.isfinite(values).all():
             raise InputError(
-                f"the {side} vectors hold values that are no finite numbers",
+                f"the {side} vectors hold values that are not finite numbers",
                 remedy="train them again or repair the file they came from",
             )
     count = _count_dense if not embeddings.is_sparse else _count_sparse
     better, equal = count(embeddings, links, pool_ids, progress)
-    # Against rounding at the very edge: a target always equals itself.
+    # A target always equals itself, whatever rounding says.
     return better, np.maximum(equal, np.isin(links.target_ids, pool_ids))
 
 
@@ -163,7 +161,7 @@ def _count_dense(embeddings: Embeddings, links: Links, pool_ids: NDArray[np.int6
         else:
             own = _multiply_rows(source, right, source_factors, right_factors)
             reach = row_lengths(source) * source_factors * longest
-            # No score in single precision is further from the exact one, however the products are added.
+            # Upper bound on the error of a score in single precision, whatever the order of additions.
             doubt = (dim + 8) * 2.0**-23 * reach
             scaled_source = _scaled(source, source_factors)
         for stretch in _stretches(len(pool_ids), BLOCK_TARGETS):
@@ -185,10 +183,10 @@ def _count_dense(embeddings: Embeddings, links: Links, pool_ids: NDArray[np.int6
 
 
 def _count_sparse(embeddings: Embeddings, links: Links, pool_ids: NDArray[np.int64], progress: Progress) -> Counts:
-    """As for dense vectors, in double precision throughout and without the pairs that cannot matter.
+    """As for dense vectors, but in double precision throughout, and skipping pairs that cannot matter.
 
-    Features are renumbered, rarest in the pool first. A source then meets the few targets that share its rare
-    features; the common ones, which nearly all targets share, are added only where they could still tip the scales.
+    Features are renumbered, rarest in the pool first. A source then meets only the few targets that share its rare
+    features; common features, which nearly all targets share, are added only where they could change the outcome.
     """
     better = np.zeros(len(links), dtype=np.int64)
     equal = np.zeros(len(links), dtype=np.int64)
@@ -198,7 +196,7 @@ def _count_sparse(embeddings: Embeddings, links: Links, pool_ids: NDArray[np.int
     number[np.argsort(np.bincount(pool.indices, minlength=pool.shape[1]), kind="stable")] = np.arange(pool.shape[1])
     pool = _renumber(pool, number)
     inverted = pool.tocsc()  # (num_targets, dim)
-    num_strips = 8 * numba.get_num_threads()  # links differ in cost: several strips per thread even that out
+    num_strips = 8 * numba.get_num_threads()  # links differ in cost: several strips per thread balance the load
     for part in _stretches(len(links), max(1, SPARSE_BLOCK_CELLS // max(len(pool_ids), 1))):
         source = _renumber(_prepare_sparse(embeddings.source, links.source_ids[part], embeddings.measure), number)
         right = _renumber(_prepare_sparse(embeddings.target, links.target_ids[part], embeddings.measure), number)
@@ -223,7 +221,7 @@ def _rows(vectors: Vectors, ids: NDArray[np.integer]) -> NDArray[np.float32]:
 
 
 def _factors(vectors: NDArray[np.float32], embeddings: Embeddings) -> Doubles:
-    """What the inner products of each vector are multiplied by to give the measure; shape (num_vectors,)."""
+    """Factor that turns inner products of each vector into the measure, (num_vectors,)."""
     if embeddings.measure != "cosine":
         return np.ones(len(vectors))
     return np.asarray(1.0 / np.maximum(row_lengths(vectors), SHORTEST))
@@ -240,7 +238,7 @@ def _prepare_sparse(vectors: Any, ids: NDArray[np.integer], measure: str) -> Any
 
 
 def _renumber(vectors: Any, number: NDArray[np.integer]) -> Any:
-    """The same vectors with feature f called `number[f]`, the features of each row in ascending order."""
+    """The same vectors with feature f renamed `number[f]`, each row sorted by feature."""
     from scipy.sparse import csr_matrix
 
     result = csr_matrix((vectors.data, number[vectors.indices], vectors.indptr), shape=vectors.shape)
@@ -249,7 +247,7 @@ def _renumber(vectors: Any, number: NDArray[np.integer]) -> Any:
 
 
 def _longest(embeddings: Embeddings, pool_ids: NDArray[np.int64]) -> float:
-    """The greatest length of a vector of the pool."""
+    """The greatest length of any vector in the pool."""
     if embeddings.measure == "cosine" or len(pool_ids) == 0:
         return 1.0
     chosen = embeddings.target[pool_ids]
@@ -261,7 +259,7 @@ def _longest(embeddings: Embeddings, pool_ids: NDArray[np.int64]) -> float:
 
 @numba.njit(cache=True, inline="always")
 def _product(a, b):  # type: ignore[no-untyped-def]
-    """The inner product in double precision, added in one fixed order: equal vectors give equal results."""
+    """Inner product in double precision, added in a fixed order: equal vectors give equal results."""
     total = 0.0
     for place in range(len(a)):
         total += np.float64(a[place]) * np.float64(b[place])
@@ -278,7 +276,7 @@ def _multiply_rows(a, b, a_factors, b_factors):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, parallel=True)
 def _count_products(scores, source, target, source_factors, target_factors, own, doubt, tolerance, better, equal):  # type: ignore[no-untyped-def]
-    """Most scores are clear in single precision; the few near the right target's are computed again exactly."""
+    """Most scores are clear in single precision; the few close to the correct target's are computed again exactly."""
     for i in numba.prange(len(scores)):
         low, high = np.float32(own[i] - 2 * doubt[i]), np.float32(own[i] + 2 * doubt[i])
         num_better = 0
@@ -287,7 +285,7 @@ def _count_products(scores, source, target, source_factors, target_factors, own,
             score = scores[i, j]
             if score < low:
                 continue
-            if score > high:  # a sum that overflowed to no number is neither, and goes on
+            if score > high:  # an overflow to NaN is neither, and is computed exactly
                 num_better += 1
                 continue
             exact = _product(source[i], target[j]) * source_factors[i] * target_factors[j]
@@ -335,8 +333,8 @@ def _count_sparse_products(  # type: ignore[no-untyped-def]
             start, end = right_starts[i], right_starts[i + 1]
             own = _sparse_product(features, data, right_features[start:end], right_data[start:end])
             tolerance = TIE_TOLERANCE * np.sqrt((data * data).sum()) * longest
-            # The last features are left out while together they give no target (Cauchy and Schwarz) more than half
-            # of the right one's score: who has not the other half from the first features is clearly behind.
+            # Leave out trailing features while together they give no target more than half of the correct one's score
+            # (Cauchy-Schwarz): a target without the other half from the first features is clearly behind.
             first = len(features)
             squares = 0.0
             left_out = 0.0
@@ -350,7 +348,7 @@ def _count_sparse_products(  # type: ignore[no-untyped-def]
                 feature, weight = features[p], data[p]
                 for q in range(feature_starts[feature], feature_starts[feature + 1]):
                     scores[feature_targets[q]] += weight * feature_data[q]
-            # Twice the tolerance: rounding of the bound itself must not hide a tie.
+            # Twice the tolerance, so that rounding of the bound itself cannot hide a tie.
             bar = own - left_out - 2 * tolerance
             num_better = 0
             num_equal = 0
@@ -388,7 +386,7 @@ def _distance_rows(a, b):  # type: ignore[no-untyped-def]
 @numba.njit(cache=True, parallel=True)
 def _count_distances(scores, source, target, own, better, equal):  # type: ignore[no-untyped-def]
     """As `_count_products`; scores are minus the distances in single precision."""
-    # No distance in single precision is further from the exact one.
+    # Upper bound on the relative error of a distance in single precision.
     doubt = (source.shape[1] + 8) * 2.0**-23
     for i in numba.prange(len(source)):
         tolerance = TIE_TOLERANCE * own[i]

@@ -1,7 +1,7 @@
-"""How much of a benchmark needs no alignment at all: the links that equal strings already solve.
+"""A baseline that only compares strings: how many gold links equal names already solve.
 
-Gold links are read here, so this belongs to the evaluation: no model and no matcher is told. What is looked at are the
-graphs as they are, also where a run had names or attributes hidden.
+It reads gold links, so it is part of the evaluation; no model or matcher sees the result. It looks at the complete
+graphs, even if a run had names or attributes hidden.
 """
 
 from __future__ import annotations
@@ -19,44 +19,44 @@ from rlea.graph.names import local_name
 from rlea.matching import Matching
 from rlea.models.names import spelling
 
-RARE = 3  # a value of at most so many entities in either graph nearly names them
-EASY = 0.5  # from here on a benchmark says more about strings than about alignment
+RARE = 3  # a value shared by at most this many entities of a graph nearly identifies them
+EASY = 0.5  # above this share, a benchmark tests string comparison rather than alignment
 
 
 @dataclass(frozen=True)
 class Equality:
-    """What comes of linking equal strings; shares of 1."""
+    """The outcome of linking entities with equal strings; all shares in [0, 1]."""
 
-    equal: float  # share of the gold links whose two strings are equal
-    linked: int  # pairs of the pool with a string that nobody else in the pool has on either side
-    precision: float  # of these pairs, as far as gold can judge them
-    recall: float  # share of the gold links among them
+    equal: float  # share of gold links whose two strings are equal
+    linked: int  # pairs with equal strings that are unique in the pool on both sides
+    precision: float  # of these pairs, where gold can judge them
+    recall: float  # share of gold links among them
 
 
 @dataclass(frozen=True)
 class StringProbe:
-    """What equal strings say about the gold links; strings are compared without case, accents and punctuation."""
+    """What equal strings solve; strings are compared without case, accents and punctuation."""
 
     pool: str
     gold: int
     names: Equality
     local_names: Equality  # the last parts of the identifiers
-    rare_values: float  # share of the gold links with a literal value in common that at most RARE entities a side have
+    rare_values: float  # share of gold links that share a literal value which at most RARE entities per graph have
 
     @property
     def solved(self) -> float:
-        """Share of the gold links that linking equal names, or equal last parts of identifiers, gets right."""
+        """Share of gold links found by linking equal names, or equal last parts of identifiers, whichever is better."""
         return max(self.names.recall, self.local_names.recall)
 
     def as_dict(self) -> dict[str, Any]:
-        """For the record."""
+        """A dict for JSON."""
         return {"solved": self.solved, **asdict(self)}
 
 
 def probe_strings(pair: GraphPair, pool: str = "auto") -> StringProbe | None:
-    """Judge what linking equal strings would find of the test links; None without any.
+    """Score links between entities with equal strings against the test links; None without test links.
 
-    `pool` is as in `choose_pool`: who else bears a name, and makes it ambiguous, is looked for there.
+    `pool` is as in `choose_pool`; a string counts as unique if no other entity of the pool has it.
     """
     gold = pair.test
     if not len(gold):
@@ -75,27 +75,27 @@ def probe_strings(pair: GraphPair, pool: str = "auto") -> StringProbe | None:
 
 
 def describe_probe(strings: Mapping[str, Any]) -> str:
-    """A `StringProbe`, as its `as_dict` or a record has it, in one line."""
+    """`StringProbe.as_dict`, or the same from a record, in two sentences."""
     names, local = strings["names"], strings["local_names"]
     by, best = ("names", names) if names["recall"] >= local["recall"] else ("last parts of identifiers", local)
-    text = f"String equality alone solves {_percent(strings['solved'])} of these links"
+    text = f"String equality alone solves {_percent(strings['solved'])} of the gold links"
     if best["linked"]:
-        text += f" (equal {by} that nobody else has; {_percent(best['precision'])} of such pairs are right)"
+        text += f" (equal {by} that are unique; {_percent(best['precision'])} of such pairs are correct)"
     return (
-        f"{text}. Of all gold links {_percent(names['equal'])} have equal names, {_percent(local['equal'])} equal last "
-        f"parts of identifiers, and {_percent(strings['rare_values'])} share a rare literal value."
+        f"{text}. Of the gold links, {_percent(names['equal'])} have equal names, {_percent(local['equal'])} have "
+        f"equal last parts of identifiers, and {_percent(strings['rare_values'])} share a rare literal value."
     )
 
 
 def is_easy(strings: Mapping[str, Any]) -> bool:
-    """Whether strings solve more than half of the links, so that a reader should be warned."""
+    """Whether strings alone solve more than half of the links, which deserves a warning."""
     return bool(strings["solved"] > EASY)
 
 
 def _judge_equal(
     first: Sequence[str], second: Sequence[str], source_ids: Ids, target_ids: Ids, gold: Links
 ) -> Equality:
-    """`first` and `second` have a string for every entity; empty ones are equal to nothing."""
+    """`first` and `second` have one string per entity; empty strings equal nothing."""
     pairs = zip(gold.source_ids.tolist(), gold.target_ids.tolist(), strict=True)
     equal = sum(bool(first[source]) and first[source] == second[target] for source, target in pairs)
     there, back = _owners(first, source_ids), _owners(second, target_ids)
@@ -106,7 +106,7 @@ def _judge_equal(
 
 
 def _owners(texts: Sequence[str], ids: Ids) -> dict[str, int]:
-    """Text -> the one entity of a pool that has it, -1 where several do."""
+    """Text -> the only entity of a pool that has it; -1 if several do."""
     owners: dict[str, int] = {}
     for entity in ids.tolist():
         if texts[entity] and owners.setdefault(texts[entity], entity) != entity:
@@ -115,13 +115,13 @@ def _owners(texts: Sequence[str], ids: Ids) -> dict[str, int]:
 
 
 def _share_rare_values(source: KnowledgeGraph, target: KnowledgeGraph, gold: Links) -> float:
-    """Share of the gold links whose entities have a value in common that is rare in both graphs."""
+    """Share of gold links whose entities have a value in common that is rare in both graphs."""
     sides = (source, gold.source_ids), (target, gold.target_ids)
     numbers: dict[str, int] = {"": 0}
-    facts = []  # of each side (num_facts, 2): entity and value, each once and sorted; without empty values
+    facts = []  # per side (num_facts, 2): entity and value, distinct and sorted, without empty values
     for graph, _ in sides:
         values = graph.literals.values
-        distinct = list(dict.fromkeys(values))  # values recur
+        distinct = list(dict.fromkeys(values))  # values repeat
         number = {
             value: numbers.setdefault(text, len(numbers))
             for value, text in zip(distinct, _plain_all(distinct), strict=True)
@@ -131,7 +131,7 @@ def _share_rare_values(source: KnowledgeGraph, target: KnowledgeGraph, gold: Lin
         facts.append(np.stack([rows >> 32, rows & 0xFFFFFFFF], axis=1)[(rows & 0xFFFFFFFF) > 0])
     bearers = [np.bincount(told[:, 1], minlength=len(numbers)) for told in facts]
     rare = (bearers[0] <= RARE) & (bearers[1] <= RARE)
-    had = []  # of each side: number of the gold link << 32 | rare value that its entity has
+    had = []  # per side: number of the gold link << 32 | rare value of its entity
     for told, (graph, ids) in zip(facts, sides, strict=True):
         told = told[rare[told[:, 1]]]
         starts = np.searchsorted(told[:, 0], np.arange(graph.num_entities + 1))
@@ -143,7 +143,7 @@ def _share_rare_values(source: KnowledgeGraph, target: KnowledgeGraph, gold: Lin
 
 
 def _plain_all(texts: Sequence[str]) -> list[str]:
-    """`rlea.models.names.plain` of every text, all at once, which is several times as fast."""
+    """`rlea.models.names.plain` of every text, joined into one string: several times as fast as one by one."""
     whole = "\n".join(text.replace("\n", " ") for text in texts)
     whole = unicodedata.normalize("NFKD", whole).casefold()
     kept = spelling(whole) | {ord("\n"): "\n"}

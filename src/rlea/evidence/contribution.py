@@ -1,4 +1,4 @@
-"""What each channel contributed to the links of a run."""
+"""What channels contributed, for people: readable features of single pairs, and counts over all links of a run."""
 
 from __future__ import annotations
 
@@ -7,22 +7,43 @@ from typing import Any
 
 import numpy as np
 
-from rlea.evidence import STRUCTURE
+from rlea.evidence import ATTRIBUTES, NAMES, PARIS, STRUCTURE, WORDS
 from rlea.evidence.channel import Channel
 from rlea.graph import Ids
 from rlea.matching import Matching
-from rlea.search.pairs import Pairs, numbers
+from rlea.search.pairs import Floats, Pairs, numbers
+
+# Feature column -> its channel, and what the number means.
+FEATURES = {
+    "name": (NAMES, "similarity of the names"),
+    "meaning": (NAMES, "similarity by the sentence encoder"),
+    "words": (WORDS, "similarity of the shared words"),
+    "words around": (WORDS, "similarity of the neighbours' words"),
+    "attributes": (ATTRIBUTES, "log-odds in favour"),
+    "conflict": (ATTRIBUTES, "log-odds against"),
+    "paris": (PARIS, "probability"),
+}
+
+
+def feature_columns(channels: Sequence[Channel]) -> tuple[str, ...]:
+    """The names of the columns of `readable_features`."""
+    return tuple(column for channel in channels for column in channel.columns)
+
+
+def readable_features(channels: Sequence[Channel], pairs: Pairs) -> Floats:
+    """Features of pairs in units that people know, (num_pairs, num_columns)."""
+    parts = [(channel.shown or channel.score)(pairs) for channel in channels]
+    return np.concatenate([np.zeros((len(pairs), 0), np.float32), *parts], axis=1).astype(np.float32)
 
 
 def contributions(
     channels: Sequence[Channel], matching: Matching, wanted: Sequence[str], pool: tuple[Ids, Ids]
 ) -> list[dict[str, Any]]:
-    """A row for every channel that was wanted, in that order.
+    """One row per wanted channel, in that order, with three counts.
 
-    `proposed`: pairs of entities of the pool (source ids, target ids) that it brought into the game. `found`: links of
-    which it finds the pair the best both ways. `alone`: those of them that no other channel finds so. Structure has no
-    opinion of its own before matching begins: what it found are the links that no channel finds the best both ways, and
-    these it found alone.
+    `proposed`: pairs within the pool (source ids, target ids) that it proposed as candidates. `found`: links whose pair
+    is its mutual best. `alone`: those of them that are the mutual best of no other channel. Structure scores nothing
+    before matching begins: its links are those that are the mutual best of no channel, all of them found alone.
     """
     links = numbers(Pairs(matching.source_ids, matching.target_ids))
     found: dict[str, np.ndarray] = {}
@@ -30,7 +51,7 @@ def contributions(
     for channel in channels:
         pairs = channel.proposals
         inside = np.isin(pairs.source_ids, pool[0]) & np.isin(pairs.target_ids, pool[1])
-        best = numbers(pairs)[channel.best()]
+        best = numbers(pairs)[channel.is_best()]
         found[channel.name] = found.get(channel.name, np.zeros(len(links), np.bool_)) | np.isin(links, best)
         proposed.setdefault(channel.name, []).append(numbers(pairs)[inside])
     count = np.sum(list(found.values()), axis=0) if found else np.zeros(len(links), np.int64)

@@ -1,4 +1,4 @@
-"""What the terminal shows: progress, tables, JSON. Results go to standard output, everything else to standard error."""
+"""Terminal output: progress, tables, JSON. Results go to standard output, everything else to standard error."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import re
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -25,51 +25,42 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from rlea.progress import counted
+from rlea.progress import counted, silent
 
 if TYPE_CHECKING:
     from rlea.graph import GraphPair
     from rlea.pipeline import Result
     from rlea.progress import Progress as Report
 
-out = Console(emoji=False)  # ":smile:" may be a name
+out = Console(emoji=False)  # a name may contain ":smile:"
 err = Console(stderr=True, emoji=False)
 
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 
 
 def as_text(text: str) -> str:
-    """What users gave, for use in markup: nothing in it is a command, neither to rich nor to the terminal."""
+    """Text from users, safe for markup: neither rich nor the terminal takes any of it as a command."""
     return escape(_CONTROL.sub(" ", text))
 
 
 @contextmanager
 def progress_bars(quiet: bool) -> Iterator[Report]:
-    """Bars with time left on standard error, one a stage. An interrupt ends the command with a word and code 130."""
+    """One progress bar per stage on standard error. An interrupt ends the command with a message and exit code 130."""
     try:
-        with _reporter(quiet) as report:
-            yield report
+        if quiet:
+            yield silent
+        elif not err.is_terminal:
+            yield progress_lines()
+        else:
+            with Progress(*progress_columns(), console=err, transient=True) as bars:
+                yield bar_reporter(bars)
     except KeyboardInterrupt:
-        err.print("Stopped. Where a checkpoint was kept, the same command goes on from it.", highlight=False)
+        err.print("Stopped. If a checkpoint was saved, the same command resumes from it.", highlight=False)
         raise typer.Exit(130) from None
 
 
-@contextmanager
-def _reporter(quiet: bool) -> Iterator[Report]:
-    from rlea.progress import silent
-
-    if quiet:
-        yield silent
-        return
-    if not err.is_terminal:
-        yield progress_lines()
-        return
-    with Progress(*progress_columns(), console=err, transient=True) as bars:
-        yield bar_reporter(bars)
-
-
 def progress_columns() -> tuple[ProgressColumn, ...]:
-    """What a bar shows."""
+    """The columns of a progress bar."""
     return (
         SpinnerColumn(),
         TextColumn("{task.description}"),
@@ -82,7 +73,7 @@ def progress_columns() -> tuple[ProgressColumn, ...]:
 
 
 def bar_reporter(bars: Progress) -> Report:
-    """A bar a stage, made when the stage is first heard of."""
+    """Report progress as bars; the bar of a stage is added on its first report."""
     tasks: dict[str, Any] = {}
 
     def report(stage: str, done: float, total: float, note: str = "") -> None:
@@ -94,7 +85,7 @@ def bar_reporter(bars: Progress) -> Report:
 
 
 def progress_lines(every: float = 30.0) -> Report:
-    """For log files: a line at most every half minute, and none for work that is over before."""
+    """Report progress for log files: at most one line every 30 seconds."""
     start = last = time.monotonic()
 
     def report(stage: str, done: float, total: float, note: str = "") -> None:
@@ -109,7 +100,7 @@ def progress_lines(every: float = 30.0) -> Report:
 
 
 def print_json(value: Any) -> None:
-    """Plain JSON on standard output, whatever the terminal."""
+    """Plain JSON on standard output, without colours or line breaks."""
     sys.stdout.write(json.dumps(value, ensure_ascii=False, default=str) + "\n")
 
 
@@ -124,63 +115,61 @@ def describe(pair: GraphPair) -> str:
 
 
 def show_notes(pair: GraphPair, quiet: bool) -> None:
-    """What the reader had to say."""
+    """Print the notes that reading the data produced."""
     if not quiet:
         for note in pair.notes:
             err.print(f"[yellow]Note:[/yellow] {as_text(note)}")
 
 
 def show_strings(result: Result) -> None:
-    """What equal strings would have solved, as a warning where it is most."""
+    """Print the string baseline; yellow if it solves most of the links."""
     if result.strings is not None:
         from rlea.evaluation.string_baseline import describe_probe, is_easy
 
-        told = result.strings.as_dict()
-        text = as_text(describe_probe(told))
-        out.print(f"[yellow]{text}[/yellow]" if is_easy(told) else f"[dim]{text}[/dim]", highlight=False)
+        strings = result.strings.as_dict()
+        style = "yellow" if is_easy(strings) else "dim"
+        out.print(f"[{style}]{as_text(describe_probe(strings))}[/{style}]", highlight=False)
 
 
 def markdown_view(text: str) -> Markdown:
-    """Markdown as a terminal can show it; breaks within cells become blanks."""
+    """Markdown for the terminal; line breaks within cells become spaces."""
     return Markdown(text.replace("<br>", " "))
 
 
 def percent(value: float | None) -> str:
-    """A share as a percentage, or a dash."""
+    """A share as a percentage; a dash for None."""
     return "-" if value is None else f"{100 * value:.1f}"
 
 
-def bench_table(results: list[Result]) -> Table:
-    """One row a matcher."""
-    from rlea.pipeline import common_result
-
-    first = common_result(results)
-    if first.search["kind"] == "evidence":
-        title = f"pool {first.pool} (per cent)"
-    else:
-        title = f"{first.settings.embedding}, pool {first.pool}, {first.settings.candidates} candidates"
-        title += f" by {search_words(first)} (per cent)" if first.search["kind"] != "exact" else " (per cent)"
-    title += f", {hidden_words(first)} hidden" if first.settings.hide else ""
+def numbers_table(title: str, label: str, columns: Sequence[str]) -> Table:
+    """An empty table with one column of text and several of numbers."""
     table = Table(title=as_text(title), title_justify="left")
-    table.add_column("matcher")
-    for name in ("Hits@1", "precision", "recall", "F1", "links", "seconds", "MB"):
+    table.add_column(label)
+    for name in columns:
         table.add_column(name, justify="right")
+    return table
+
+
+def bench_table(results: list[Result]) -> Table:
+    """A comparison, one row per matcher."""
+    shared = next((result for result in results if not is_by_evidence(result)), results[0])
+    title = f"pool {shared.pool}"
+    if not is_by_evidence(shared):
+        search = "" if shared.search["kind"] == "exact" else f" by {search_words(shared)}"
+        title = f"{shared.settings.embedding}, {title}, {shared.settings.candidates} candidates{search}"
+    title += " (per cent)" + (f", {hidden_words(shared)} hidden" if shared.settings.hide else "")
+    table = numbers_table(title, "matcher", ("Hits@1", "precision", "recall", "F1", "links", "seconds", "MB"))
     best = max((result.links.f1 for result in results if result.links), default=0.0)
     for result in results:
-        links = result.links
+        links, seconds = result.links, result.seconds
         assert links is not None
-        style = "bold" if links.f1 == best else ""
         table.add_row(
             result.settings.matcher,
-            percent(links.hits_at_1),
-            percent(links.precision),
-            percent(links.recall),
-            percent(links.f1),
+            *(percent(value) for value in (links.hits_at_1, links.precision, links.recall, links.f1)),
             f"{len(result.matching):,}",
-            (f"{result.seconds['train']:.1f} + " if "train" in result.seconds else "")
-            + f"{result.seconds['match']:.2f}",
+            (f"{seconds['train']:.1f} + " if "train" in seconds else "") + f"{seconds['match']:.2f}",
             f"{result.peak_memory_mb:,.0f}",
-            style=style,
+            style="bold" if links.f1 == best else "",
         )
     return table
 
@@ -188,93 +177,90 @@ def bench_table(results: list[Result]) -> Table:
 def result_table(result: Result) -> Table:
     """The outcome of one run."""
     summary = result.summary()
-    seconds = {"read": 0.0, **summary["seconds"]}  # in the order of the flow, however they were added
+    seconds = {"read": 0.0, **summary["seconds"]}  # reading comes first, though it is added last
+    judged = "-" if summary["judged"] is None else f"{summary['judged']:,}, of which {summary['correct']:,} correct"
     facts = {
-        "links": f"{summary['matched']:,}" + (" (seeds are not repeated among them)" if len(result.pair.train) else ""),
+        "links": f"{summary['matched']:,}" + (" (without the seeds)" if len(result.pair.train) else ""),
         "pool": f"{result.pool}",
         **({"hidden": hidden_words(result)} if result.settings.hide else {}),
-        "judged by gold": "-" if summary["judged"] is None else f"{summary['judged']:,}, {summary['correct']:,} right",
+        "links that gold can judge": judged,
         "Hits@1": percent(summary["hits@1"]),
         "precision": percent(summary["precision"]),
         "recall": percent(summary["recall"]),
         "F1": percent(summary["f1"]),
-        "gold among candidates": percent(summary["coverage"]),
+        "gold links among candidates": percent(summary["coverage"]),
         "search": search_words(result),
-        "beginning": summary["began"] or "-",
+        **({"start": summary["began"]} if summary["began"] else {}),
         "seconds": ", ".join(f"{stage} {value:.1f}" for stage, value in seconds.items()),
         "peak memory": f"{summary['peak_memory_mb']:,.0f} MB",
     }
     if result.links is None:
         facts = {name: value for name, value in facts.items() if value != "-"}
-    facts = {name: value for name, value in facts.items() if name != "beginning" or value != "-"}
-    way = " + ".join(part for part in (result.settings.embedding, result.settings.matcher) if part)
-    return fact_table(f"{way} on {result.pair.name}", facts)
+    method = " + ".join(part for part in (result.settings.embedding, result.settings.matcher) if part)
+    return fact_table(f"{method} on {result.pair.name}", facts)
 
 
 def channel_table(result: Result) -> Table | None:
-    """What each channel of evidence contributed; None where the matcher has none."""
+    """What each channel contributed; None if the matcher uses no channels."""
     rows = result.summary()["channels"]
-    if not rows:
-        return None
-    table = Table(title="What each channel contributed", title_justify="left")
-    table.add_column("channel")
-    for name in ("pairs proposed", "links it finds best", "no other does"):
-        table.add_column(name, justify="right")
+    columns = ("pairs proposed", "mutual best links", "of no other channel")
+    table = numbers_table("What each channel contributed", "channel", columns)
     for row in rows:
         table.add_row(row["channel"], *(f"{row[name]:,}" for name in ("proposed", "found", "alone")))
-    return table
+    return table if rows else None
+
+
+def is_by_evidence(result: Result) -> bool:
+    """Whether the matcher finds its own candidates, without vectors."""
+    return bool(result.search["kind"] == "evidence")
 
 
 def search_words(result: Result) -> str:
-    """How candidates were found; of an approximate search also how many of the exact ones."""
+    """How candidates were found and, for an approximate search, its recall."""
     search = result.search
     if search["kind"] in ("exact", "evidence"):
         return {"exact": "exact", "evidence": "by evidence"}[search["kind"]]
     if search["exact_instead"]:
         means = "an index" if search["kind"] == "names" else "cells"
-        return f"exact search ({means} would not have been faster)"
+        return f"exact ({means} would not have been faster)"
     found = f"{percent(search['recall'])} % of the exact ones"
     if search["kind"] == "names":
         visits = "at most {:,} and {:,}".format(*search["budgets"])
-        return f"index of names ({found}, {visits} visits a name)"
+        return f"index of names ({found}, {visits} visits per name)"
     return f"approximate search ({found}, {search['probes']:,} of {search['cells']:,} cells probed)"
 
 
 def hidden_words(result: Result) -> str:
-    """What no model was shown, and whether that is sure."""
+    """What was hidden from the models, and whether that is certain."""
     from rlea.masking import describe_hidden
 
     return describe_hidden(result.settings.hide, result.info)
 
 
 def fact_table(title: str, facts: dict[str, Any]) -> Table:
-    """Names and values; what is nested is left to the record."""
+    """Names and values; nested values are left out (the record has them)."""
     table = Table(title=as_text(title), title_justify="left", show_header=False)
     for name, value in facts.items():
-        if isinstance(value, float):
-            shown = f"{value:.1f}" if name in ("seconds", "peak_memory_mb") else f"{value:.4f}"
-        elif isinstance(value, dict | list):
+        if isinstance(value, dict | list):
             continue
-        else:
-            shown = str(value)
-        table.add_row(name, as_text(shown))
+        if isinstance(value, float):
+            value = f"{value:.1f}" if name in ("seconds", "peak_memory_mb") else f"{value:.4f}"
+        table.add_row(name, as_text(str(value)))
     return table
 
 
 def link_table(result: Result, count: int = 6) -> Table | str:
-    """A few of the surest links, by name; a sentence where there is none."""
+    """A few of the most confident links, by name; a sentence if there are none."""
     import numpy as np
 
     matching, pair = result.matching, result.pair
     if not len(matching):
-        why = f"{result.cut} left out all there were" if result.cut else "what was looked at has nothing in common"
+        why = f"{result.cut} removed all of them" if result.cut else "the graphs have nothing in common that was used"
         return f"[yellow]No link was found:[/yellow] {why}. Seeds, or all evidence (`--matcher fused`), may help."
-    table = Table(title="Some of the surest links", title_justify="left")
-    table.add_column("source")
-    table.add_column("target")
+    table = Table("source", "target", title="Some of the most confident links", title_justify="left")
     table.add_column("confidence", justify="right")
     order = np.argsort(-matching.confidences, kind="stable")
-    # Spread over the first half where there are many, so that not all rows are alike.
+    # If there are many, take them from all of the first half: the very first ones look alike.
     step = max(len(order) // 2 // count, 1) if len(order) > 2 * count else 1
     for place in order[::step][:count]:
         table.add_row(

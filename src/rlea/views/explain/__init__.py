@@ -1,34 +1,6 @@
-"""Why a link was made, or was not, asked of a run folder (docs/explain.md)."""
+"""Explanations: why a run has a link, or why not (docs/explain.md)."""
 
-from rlea.views.explain.answer import (
-    Attribute,
-    Case,
-    Contradiction,
-    Entity,
-    Explanation,
-    Link,
-    Relation,
-    Rival,
-    Saying,
-    Support,
-    Values,
-)
-from rlea.views.explain.entities import find_entity
+from rlea.views.explain.answer import Explanation
 from rlea.views.explain.run import Run, explain
 
-__all__ = [
-    "Attribute",
-    "Case",
-    "Contradiction",
-    "Entity",
-    "Explanation",
-    "Link",
-    "Relation",
-    "Rival",
-    "Run",
-    "Saying",
-    "Support",
-    "Values",
-    "explain",
-    "find_entity",
-]
+__all__ = ["Explanation", "Run", "explain"]

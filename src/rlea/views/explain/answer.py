@@ -1,4 +1,4 @@
-"""What an explanation says: a pair, what speaks for it and against it, and who lost to it."""
+"""An explanation as data: the pair, the evidence for and against it, and its rivals."""
 
 from __future__ import annotations
 
@@ -6,145 +6,135 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Entity:
-    """One entity, for people and for machines."""
+class Term:
+    """An entity, a relation or an attribute."""
 
     identifier: str
     name: str
 
 
 @dataclass(frozen=True)
-class Relation:
-    """A relation as seen from the entity in question: it leads to the neighbour, or comes from it."""
+class Relation(Term):
+    """A relation as seen from the entity in question."""
 
-    identifier: str
-    name: str
-    is_outward: bool
+    is_outward: bool  # whether it leads to the neighbour or comes from it
 
 
 @dataclass(frozen=True)
 class Link:
-    """A link of the run, or a seed. Steps count from 1; None where the run keeps no order."""
+    """A link of the run, or a seed."""
 
-    source: Entity
-    target: Entity
+    source: Term
+    target: Term
     confidence: float
     is_seed: bool
-    step: int | None
+    step: int | None  # of the decision, from 1; None if the run has no order of decisions
 
 
 @dataclass(frozen=True)
 class Support:
     """A matched neighbour that the two entities have in common, through one relation on either side."""
 
-    source: Entity  # the neighbour
-    target: Entity  # its counterpart
+    source: Term  # the neighbour
+    target: Term  # its counterpart
     is_seed: bool
     source_relation: Relation
     target_relation: Relation
-    correspondence: float  # how far the two relations say the same, in [0, 1]
-    identifying: float  # how well the less identifying of the two picks one entity, in [0, 1]
+    correspondence: float  # of the two relations, in [0, 1]
+    identifying: float  # how well the less identifying of the two picks out one entity, in [0, 1]
     trust: float  # in the neighbour's link; 1 for seeds
     evidence: float  # the product of the three
 
 
 @dataclass(frozen=True)
 class Contradiction:
-    """A neighbour matched elsewhere: its counterpart should be a neighbour of the other entity, and is not."""
+    """A neighbour whose counterpart should be a neighbour of the other entity, and is not."""
 
-    neighbour: Entity
-    counterpart: Entity  # in the other graph
+    neighbour: Term
+    counterpart: Term  # in the other graph
     is_seed: bool
     relation: Relation
-    expected: float  # how far such an edge would be expected in the other graph, times the trust in the link
-    seen: float  # how far there is one; above 0 where a less fitting relation leads there
+    expected: float  # how strongly such an edge is expected in the other graph, times the trust in the link
+    seen: float  # how far there is one; above 0 if a relation that corresponds less leads there
     missing: float  # the difference
 
 
 @dataclass(frozen=True)
-class Saying:
-    """What a channel says of a pair."""
+class Feature:
+    """A feature of a pair, as a channel computed it."""
 
     channel: str
-    what: str  # the number is: a likeness or a probability in [0, 1], or a part of the log-odds
+    meaning: str  # of the value: a similarity or a probability in [0, 1], or a part of the log-odds
     value: float
 
 
 @dataclass(frozen=True)
-class Attribute:
-    """An attribute, for people and for machines."""
-
-    identifier: str
-    name: str
-
-
-@dataclass(frozen=True)
 class Values:
-    """Two literals under attributes that correspond."""
+    """Two literals of corresponding attributes."""
 
-    source_attribute: Attribute
-    target_attribute: Attribute
+    source_attribute: Term
+    target_attribute: Term
     source_value: str
     target_value: str
     agreement: float  # of the values, in [0, 1]
-    strength: float  # how far the attributes agree where both speak of one entity, in [0, 1]
+    strength: float  # of the correspondence of the attributes, in [0, 1]
 
 
 @dataclass(frozen=True)
-class Case:
-    """All that speaks for a pair and against it. `evidence` is the sum of the supports', `missing` of either side's."""
+class PairEvidence:
+    """The evidence for a pair and against it; all rows are sorted, the strongest first."""
 
-    evidence: float
-    source_missing: float
+    total: float  # sum of the evidence of `supports`
+    source_missing: float  # sums of what is missing by `source_contradictions` and `target_contradictions`
     target_missing: float
-    worth: float | None  # what the pair was worth to the agent, where the run keeps it
-    says: tuple[Saying, ...]  # by channel, where the run keeps it
-    supports: tuple[Support, ...]  # the strongest first
-    source_contradictions: tuple[Contradiction, ...]  # the heaviest first
+    logit: float | None  # the agent's score of the pair, if the run keeps it
+    features: tuple[Feature, ...]  # by channel, if the run keeps them
+    supports: tuple[Support, ...]
+    source_contradictions: tuple[Contradiction, ...]
     target_contradictions: tuple[Contradiction, ...]
 
 
 @dataclass(frozen=True)
 class Rival:
-    """Another target for the same source, and why it was not taken."""
+    """Another target for the same source, and why it was not chosen."""
 
-    target: Entity
-    case: Case
-    taken: Link | None  # the link that its target got
-    why: str
+    target: Term
+    evidence: PairEvidence
+    link: Link | None  # the link that the target has
+    reason: str
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """The answer for a source, or for a pair.
+    """The explanation of a source or a pair.
 
-    `outcome` is "matched", "seed", "not matched" (of a pair) or "no link" (of a source). `target` is None where a
-    source without a link was asked for; `case` and `values` are then of the link that was left out, if there is one.
+    `outcome` is "matched", "seed", "not matched" (of a pair) or "no link" (of a source). `target` is None if a source
+    without a link was asked for; `evidence` and `values` are then those of its dropped link, if there is one.
     """
 
     matcher: str
     embedding: str
-    heard: tuple[str, ...]  # the channels that had their say
+    channels: tuple[str, ...]  # that the run used
     pool: str
     outcome: str
-    source: Entity
-    target: Entity | None
-    link: Link | None  # that of the source, whoever it leads to
-    taken: Link | None  # that of the target, where it is with another source
-    left_out: Link | None  # decided for the source, but not among the links that were kept
-    left_out_back: Link | None  # likewise, for the target
+    source: Term
+    target: Term | None
+    link: Link | None  # of the source, with any target
+    target_link: Link | None  # of the target, if it is with another source
+    dropped: Link | None  # decided for the source, but not confident enough to be kept
+    target_dropped: Link | None  # likewise, for the target
     in_pool: bool  # whether both were among the entities to be matched
     num_steps: int | None
-    case: Case | None
-    values: tuple[Values, ...]  # of the two entities, the most telling first
-    rivals: tuple[Rival, ...]  # without the pair in question
+    evidence: PairEvidence | None
+    values: tuple[Values, ...]  # of the two entities, strongest agreement first
+    rivals: tuple[Rival, ...]  # without the pair itself
     notes: tuple[str, ...]
 
 
-def name_others(matcher: str, embedding: str, heard: tuple[str, ...]) -> str:
-    """Who besides matched neighbours had a say in a run; empty where nobody did."""
+def other_evidence(matcher: str, embedding: str, channels: tuple[str, ...]) -> str:
+    """What a run used besides matched neighbours, for a sentence; empty if nothing."""
     if embedding:
         return "the vectors"
     if matcher == "paris":
         return "literals that PARIS compared"
-    return " or ".join([", ".join(heard[:-1]), heard[-1]] if len(heard) > 1 else heard)
+    return " or ".join([", ".join(channels[:-1]), channels[-1]] if len(channels) > 1 else channels)

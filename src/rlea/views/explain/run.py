@@ -1,8 +1,8 @@
-"""A finished run, opened for questions: who speaks for a pair and against it, and who else there was.
+"""Explain the links of a finished run.
 
-Of matched neighbours counts what the agent sees (`rlea.agent.features`), by the same formulas, one row a neighbour in
-place of sums. It is seen from the end of the run: all its links, and not only those before the decision, are known.
-What channels said is what the run has kept; how alike vectors were it does not keep.
+Evidence of matched neighbours is computed with the formulas of the agent's features (`rlea.agent.features`), one row
+per neighbour instead of sums. It is seen from the end of the run, with all its links, not only those before a decision.
+Features of channels are those that the run has kept; similarities of vectors are not kept.
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlea import pipeline
 from rlea.agent.features import MAX_EDGES
 from rlea.agent.memory import MAX_RELATIONS, Board, Memory, opposite
-from rlea.agent.trace import RIVALS, Trace
+from rlea.agent.trace import DECISIONS, RIVALS, Trace
 from rlea.errors import InputError
-from rlea.evidence.telling import SAYINGS
+from rlea.evidence.contribution import FEATURES
 from rlea.graph import GraphPair, Ids, KnowledgeGraph, choose_pool
 from rlea.graph.names import local_name
 from rlea.graph.neighbourhood import Neighbourhood, most_frequent
@@ -29,117 +28,106 @@ from rlea.masking import hide
 from rlea.matchers import MATCHERS
 from rlea.record import as_dict, as_list
 from rlea.views.explain.answer import (
-    Case,
     Contradiction,
-    Entity,
     Explanation,
+    Feature,
     Link,
+    PairEvidence,
     Relation,
     Rival,
-    Saying,
     Support,
-    name_others,
+    Term,
+    other_evidence,
 )
 from rlea.views.explain.entities import find_entity, find_in_either
-from rlea.views.explain.folder import place_links, read_heard, read_inputs, read_record, read_trace
+from rlea.views.explain.folder import place_links, read_channels, read_inputs, read_record, read_trace
 from rlea.views.explain.values import Comparison, read_correspondences
 
-CLOSER_LOOK = 4 * RIVALS  # rivals by a first estimate that are weighed exactly
+CLOSER_LOOK = 4 * RIVALS  # rivals by a first estimate whose evidence is computed exactly
 
 
 def explain(run: str | Path, source: str, target: str | None = None, *, pair: GraphPair | None = None) -> Explanation:
-    """Explain a link of a run folder, or why there is none.
+    """Explain a link in the folder of a run, or why there is none.
 
-    Entities are given by identifier or by a name that no other entity of the graph has. The graphs are read again from
-    where the run read them, unless the same `pair` is given.
+    Entities are given by identifier, or by a name that is unique in their graph. The graphs are read again from where
+    the run read them, unless the same `pair` is given.
     """
     return Run.open(run, pair=pair).explain(source, target)
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """A finished run with its graphs, opened for questions."""
+    """A finished run with its graphs."""
 
     pair: GraphPair
     matcher: str
     embedding: str
     pool: str
-    source_ids: Ids  # (num_links,) the least sure first
+    source_ids: Ids  # (num_links,) the least confident first
     target_ids: Ids  # (num_links,)
     confidences: NDArray[np.float32]  # (num_links,)
     trace: Trace | None
     notes: tuple[str, ...] = ()
-    record: dict[str, Any] = field(default_factory=dict)  # what run.json holds
+    record: dict[str, Any] = field(default_factory=dict)  # the contents of run.json
 
     @staticmethod
     def open(folder: str | Path, *, pair: GraphPair | None = None) -> Run:
-        """Read a run folder, and its graphs where no `pair` is given; both must be as they were."""
+        """Read the folder of a run, and its graphs unless `pair` is given; both must be unchanged."""
         folder = Path(folder)
         record = read_record(folder)
-        result = record["result"]
         if pair is None:
-            pair = read_inputs(folder, record["command"])
+            pair = read_inputs(folder, record)
         if pair.fingerprint != record["fingerprint"]:
             raise InputError(
-                "the graphs or their known links are no longer those of this run",
+                "the graphs or their known links have changed since this run",
                 path=folder,
                 remedy="align them again, or bring the old files back",
             )
-        source_ids, target_ids, confidences = place_links(read_link_rows(folder / "links.tsv"), pair)
-        trace, notes = read_trace(folder / pipeline.DECISIONS, pair, (source_ids, target_ids, confidences))
-        return Run(
-            pair,
-            result["matcher"],
-            result["embedding"],
-            result["pool"],
-            source_ids,
-            target_ids,
-            confidences,
-            trace,
-            notes,
-            record,
-        )
+        links = place_links(read_link_rows(folder / "links.tsv"), pair)
+        trace, notes = read_trace(folder / DECISIONS, pair, links)
+        result = record["result"]
+        return Run(pair, result["matcher"], result["embedding"], result["pool"], *links, trace, notes, record)
 
     # ---- the question -----------------------------------------------------------------------------------------------
 
     def explain(self, source: str, target: str | None = None) -> Explanation:
         """Explain the link of a source, or a pair; see `explain`."""
         pair = self.pair
-        s, t, notes = self._asked_for(source, target)
+        s, t, notes = self._find(source, target)
         own = self._link_of(s)
-        left_out = self._left_out(s) if own is None else None
+        dropped = self._dropped(s) if own is None else None
         in_pool = bool(self._is_open[0][s])
-        taken: Link | None = None
+        target_link: Link | None = None
         if t is None:
             outcome = "no link"
         elif self._target_of(s) == t:
-            outcome = "seed" if self._is_seed(s) else "matched"
+            outcome = "seed" if s in self._seeds else "matched"
         else:
-            outcome, taken = "not matched", self._link_back(t)
+            outcome, target_link = "not matched", self._link_back(t)
             in_pool = in_pool and bool(self._is_open[1][t])
-        weighed = t if t is not None or left_out is None else pair.target.entity_index[left_out.target.identifier]
+        shown = t if t is not None or dropped is None else pair.target.entity_index[dropped.target.identifier]
         return Explanation(
             matcher=self.matcher,
             embedding=self.embedding,
-            heard=self.heard,
+            channels=self.channels,
             pool=self.pool,
             outcome=outcome,
             source=_entity(pair.source, s),
             target=None if t is None else _entity(pair.target, t),
             link=own,
-            taken=taken,
-            left_out=left_out,
-            left_out_back=None if t is None else self._left_out_back(t),
+            target_link=target_link,
+            dropped=dropped,
+            target_dropped=None if t is None else self._dropped_back(t),
             in_pool=in_pool,
             num_steps=None if self.trace is None else len(self.trace),
-            case=None if weighed is None else self.weigh(s, weighed),
-            values=() if weighed is None or self._comparison is None else self._comparison.of(s, weighed),
-            rivals=self._rivals(s, weighed),
+            evidence=None if shown is None else self.evidence_for(s, shown),
+            values=() if shown is None or self._comparison is None else self._comparison.of(s, shown),
+            rivals=self._rivals(s, shown),
             notes=(*self.notes, *notes),
         )
 
-    def _asked_for(self, source: str, target: str | None) -> tuple[int, int | None, tuple[str, ...]]:
-        """The ids that are meant, and what is to be said about that. One entity alone may be of either graph."""
+    def _find(self, source: str, target: str | None) -> tuple[int, int | None, tuple[str, ...]]:
+        """The ids of the entities, and notes. A single entity may be of either graph."""
         pair = self.pair
         if target is not None:
             s = find_entity(pair.source, source, "source", pair.target)
@@ -153,27 +141,26 @@ class Run:
             others = [int(s) for s in self.source_ids[self.target_ids == found] if s != back]
             names = ", ".join(pair.source.names[s] for s in others[::-1][:RIVALS])
             more = "" if len(others) <= RIVALS else f" and {len(others) - RIVALS} more"
-            return back, found, (f"{name} has other links, less sure: {names}{more}",) if others else ()
-        given = None if self.trace is None else self.trace.given_to(found)
-        if given is not None:
-            return given, found, ()
-        nearest = None if self.trace is None else self.trace.best_source(found)
-        if nearest is None:
-            raise InputError(
-                f"no link was found for {name!r} of the target graph",
-                remedy="ask about a pair: an entity of the source graph, and then this one",
-            )
-        return nearest, found, (f"no link was found for {name}; this is the source that came nearest to it",)
+            return back, found, (f"{name} has other links with lower confidence: {names}{more}",) if others else ()
+        if self.trace is not None:
+            if (decided := self.trace.source_of(found)) is not None:
+                return decided, found, ()
+            if (best := self.trace.best_source(found)) is not None:
+                return best, found, (f"{name} has no link; this is the source with the highest score for it",)
+        raise InputError(
+            f"{name!r} of the target graph has no link",
+            remedy="ask about a pair: an entity of the source graph, then this one",
+        )
 
     @cached_property
-    def heard(self) -> tuple[str, ...]:
-        """The channels that had their say, by the record."""
-        names = (channel.get("channel") for channel in read_heard(self.record))
+    def channels(self) -> tuple[str, ...]:
+        """The channels that the run used, by its record."""
+        names = (channel.get("channel") for channel in read_channels(self.record))
         return tuple(dict.fromkeys(name for name in names if isinstance(name, str)))
 
     @cached_property
     def _comparison(self) -> Comparison | None:
-        """The literals of the graphs, as they were shown to the run; None where it did not listen to attributes."""
+        """The literals as the run saw them; None if it did not use attributes."""
         found = read_correspondences(self.record)
         hidden = as_list(as_dict(self.record.get("result")).get("hidden"))
         return Comparison(hide(self.pair, hidden), found) if found else None
@@ -182,31 +169,35 @@ class Run:
 
     @cached_property
     def memory(self) -> Memory:
-        """The seeds, and the links of the run as far as they are sure."""
+        """The seeds, and the links of the run with their confidences."""
         board = Board.of(self.pair.source, self.pair.target)
         return Memory.of(board, self.pair.train, self.source_ids, self.target_ids, self.confidences)
 
-    def weigh(self, source: int, target: int) -> Case:
-        """What speaks for a pair of ids and against it.
+    def evidence_for(self, source: int, target: int) -> PairEvidence:
+        """The evidence for and against a pair of ids.
 
         The supports sum to the square of the feature "evidence" of `rlea.agent.features.look` under `memory`, the
         contradictions to "missing source" and "missing target".
         """
         memory = self.memory
-        there, back, trust, like = memory.counterparts, memory.counterparts_back, memory.trust, memory.correspondence
+        trust, like = memory.trust, memory.correspondence
         s_graph, t_graph = self.pair.source, self.pair.target
         s_side, t_side = memory.board.source, memory.board.target
         s_expected, t_expected = self._expected
         t_edges = _edges(t_side, target)
-        leading: dict[int, list[int]] = {}  # neighbour of the target -> places among its edges
+        leading: dict[int, list[int]] = {}  # neighbour of the target -> positions of its edges
         for place, (_, _, m) in enumerate(t_edges):
             leading.setdefault(m, []).append(place)
-        borne = np.zeros(len(t_edges), np.float32)
-        supports, against, against_back = [], [], []
+        t_seen = np.zeros(len(t_edges), np.float32)
+        supports: list[Support] = []
+        s_against: list[Contradiction] = []
+        t_against: list[Contradiction] = []
         for o, away, n in _edges(s_side, source):
-            m = int(there[n])
-            if m < 0 or m == target:  # undecided, or matched with this very target
+            m = int(memory.counterparts[n])
+            if m < 0 or m == target:  # without a link, or linked with this very target
                 continue
+            neighbours = _entity(s_graph, n), _entity(t_graph, m), n in self._seeds
+            relation = _relation(s_graph, o, self._relations[0])
             seen = 0.0
             for place in leading.get(m, ()):
                 p, towards, _ = t_edges[place]
@@ -214,86 +205,74 @@ class Run:
                     continue
                 identifying = min(s_side.functionality[away], t_side.functionality[towards])
                 met = like[o, p] * trust[n]
-                seen, borne[place] = max(seen, float(met)), max(borne[place], met)
-                supports.append(
-                    Support(
-                        source=_entity(s_graph, n),
-                        target=_entity(t_graph, m),
-                        is_seed=self._is_seed(n),
-                        source_relation=_relation(s_graph, o, self._relations[0]),
-                        target_relation=_relation(t_graph, p, self._relations[1]),
-                        correspondence=float(like[away, towards]),
-                        identifying=float(identifying),
-                        trust=float(trust[n]),
-                        evidence=float(like[away, towards] * identifying * trust[n]),
-                    )
-                )
+                seen, t_seen[place] = max(seen, float(met)), max(t_seen[place], met)
+                factors = float(like[away, towards]), float(identifying), float(trust[n])
+                t_relation = _relation(t_graph, p, self._relations[1])
+                product = float(like[away, towards] * identifying * trust[n])
+                supports.append(Support(*neighbours, relation, t_relation, *factors, product))
             wanted = float(s_expected[o] * trust[n])
             if seen < wanted:
-                relation = _relation(s_graph, o, self._relations[0])
-                ends = _entity(s_graph, n), _entity(t_graph, m)
-                against.append(Contradiction(*ends, self._is_seed(n), relation, wanted, seen, wanted - seen))
-        for place, (p, _, m) in enumerate(t_edges):
-            n = int(back[m])
+                s_against.append(Contradiction(*neighbours, relation, wanted, seen, wanted - seen))
+        for (p, _, m), met in zip(t_edges, t_seen.tolist(), strict=True):
+            n = int(memory.counterparts_back[m])
             if n < 0 or n == source:
                 continue
-            wanted, seen = float(t_expected[p] * trust[n]), float(borne[place])
-            if seen < wanted:
+            wanted = float(t_expected[p] * trust[n])
+            if met < wanted:
+                neighbours = _entity(t_graph, m), _entity(s_graph, n), n in self._seeds
                 relation = _relation(t_graph, p, self._relations[1])
-                ends = _entity(t_graph, m), _entity(s_graph, n)
-                against_back.append(Contradiction(*ends, self._is_seed(n), relation, wanted, seen, wanted - seen))
-        return Case(
-            evidence=sum(row.evidence for row in supports),
-            source_missing=sum(row.missing for row in against),
-            target_missing=sum(row.missing for row in against_back),
-            worth=self._worth(source, target),
-            says=self._says(source, target),
+                t_against.append(Contradiction(*neighbours, relation, wanted, met, wanted - met))
+        return PairEvidence(
+            total=sum(row.evidence for row in supports),
+            source_missing=sum(row.missing for row in s_against),
+            target_missing=sum(row.missing for row in t_against),
+            logit=None if self.trace is None else self.trace.logit_of(source, target),
+            features=self._features(source, target),
             supports=tuple(sorted(supports, key=lambda row: -row.evidence)),
-            source_contradictions=tuple(sorted(against, key=lambda row: -row.missing)),
-            target_contradictions=tuple(sorted(against_back, key=lambda row: -row.missing)),
+            source_contradictions=tuple(sorted(s_against, key=lambda row: -row.missing)),
+            target_contradictions=tuple(sorted(t_against, key=lambda row: -row.missing)),
         )
 
-    def _says(self, source: int, target: int) -> tuple[Saying, ...]:
-        """What channels say of a pair, where the run has kept it."""
-        row = None if self.trace is None else self.trace.said(source, target)
+    def _features(self, source: int, target: int) -> tuple[Feature, ...]:
+        row = None if self.trace is None else self.trace.features_of(source, target)
         if self.trace is None or row is None:
             return ()
-        about = [SAYINGS.get(column, (column, "")) for column in self.trace.columns]
-        return tuple(Saying(*words, value) for words, value in zip(about, row.tolist(), strict=True))
+        known = [FEATURES.get(column, (column, "")) for column in self.trace.columns]
+        return tuple(Feature(*about, value) for about, value in zip(known, row.tolist(), strict=True))
 
     @cached_property
     def _expected(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """How far every relation corresponds to its best on the other side."""
+        """How strongly every relation corresponds to its best counterpart in the other graph."""
         like = self.memory.correspondence
         return like.max(axis=1, initial=0), like.max(axis=0, initial=0)
 
     @cached_property
     def _relations(self) -> tuple[Ids, Ids]:
-        """The relations of either graph that count, by their number in the neighbourhoods."""
+        """The relations of either graph that the agent uses, by their number in the neighbourhoods."""
         return most_frequent(self.pair.source, MAX_RELATIONS), most_frequent(self.pair.target, MAX_RELATIONS)
 
     # ---- rivals -----------------------------------------------------------------------------------------------------
 
     def _rivals(self, source: int, chosen: int | None) -> tuple[Rival, ...]:
-        """The best other targets: by worth where the run keeps it, else by the evidence of matched neighbours."""
+        """The best other targets: by logit if the run keeps it, else by the evidence of matched neighbours."""
         targets = [] if self.trace is None else [int(t) for t in self.trace.pairs(source)[0] if t != chosen]
-        cases = [(t, self.weigh(source, t)) for t in targets]
-        if not cases:
-            cases = [(t, self.weigh(source, t)) for t in self._nearby(source) if t != chosen]
-            cases.sort(key=lambda found: -found[1].evidence)
+        found = [(t, self.evidence_for(source, t)) for t in targets]
+        if not found:
+            found = [(t, self.evidence_for(source, t)) for t in self._nearby(source) if t != chosen]
+            found.sort(key=lambda one: -one[1].total)
         own = self._target_of(source)
         return tuple(
             Rival(
                 _entity(self.pair.target, t),
-                case,
-                self._link_back(t) if t != own else self._link_of(source),
-                self._why(source, t, case),
+                evidence,
+                self._link_of(source) if t == own else self._link_back(t),
+                self._reason(source, t, evidence),
             )
-            for t, case in cases[:RIVALS]
+            for t, evidence in found[:RIVALS]
         )
 
     def _nearby(self, source: int) -> list[int]:
-        """Open targets that share matched neighbours with a source, those with the most evidence."""
+        """Targets to be matched that share matched neighbours with a source, those with the most evidence."""
         memory, side = self.memory, self.memory.board.target
         like, functionality = memory.correspondence, side.functionality
         evidence = np.zeros(memory.board.num_target, np.float32)
@@ -311,33 +290,33 @@ class Run:
         best = np.argsort(-evidence, kind="stable")[: CLOSER_LOOK + 1]
         return [int(t) for t in best if evidence[t] > 0]
 
-    def _why(self, source: int, target: int, case: Case) -> str:
+    def _reason(self, source: int, target: int, evidence: PairEvidence) -> str:
         """Why a source did not get a target, as far as the run tells."""
         if self._target_of(source) == target:
-            return "the link that the source has"
-        own = self._link_of(source) or self._left_out(source)
-        kept, lost = self._link_back(target), self._left_out_back(target)
-        taken = (kept if MATCHERS[self.matcher].one_to_one else None) or lost
+            return "it is the link of the source"
+        own = self._link_of(source) or self._dropped(source)
+        dropped = self._dropped_back(target)
+        taken = (self._link_back(target) if MATCHERS[self.matcher].one_to_one else None) or dropped
         if taken is not None and taken.source.identifier != self.pair.source.entities[source]:
             if taken.is_seed:
                 return f"taken by {taken.source.name} (a seed)"
-            step = "" if taken.step is None else f"step {taken.step}, "
+            step = "" if taken.step is None else f"step {taken.step:,}, "
             text = f"taken by {taken.source.name} ({step}confidence {taken.confidence:.2f})"
             if taken.step and own and own.step and own.step < taken.step:
-                text += f", after this source had its link (step {own.step})"
-            return text + (", a link that was not kept" if taken is lost else "")
+                text += f", after the source got its link (step {own.step:,})"
+            return text + (", a link that was dropped" if taken is dropped else "")
         if own is None:
-            return "taken by nobody: too little speaks for it"
-        mine = self.weigh(source, self.pair.target.entity_index[own.target.identifier])
-        if case.worth is not None and mine.worth is not None and case.worth < mine.worth:
-            return f"worth less ({case.worth:.2f} against {mine.worth:.2f})"
-        if case.evidence < mine.evidence:
-            return f"less evidence ({case.evidence:.3f} against {mine.evidence:.3f})"
-        wrong, mine_wrong = (each.source_missing + each.target_missing for each in (case, mine))
+            return "not taken: too little evidence"
+        mine = self.evidence_for(source, self.pair.target.entity_index[own.target.identifier])
+        if evidence.logit is not None and mine.logit is not None and evidence.logit < mine.logit:
+            return f"lower logit ({evidence.logit:.2f} against {mine.logit:.2f})"
+        if evidence.total < mine.total:
+            return f"less evidence ({evidence.total:.3f} against {mine.total:.3f})"
+        wrong, mine_wrong = (each.source_missing + each.target_missing for each in (evidence, mine))
         if wrong > mine_wrong:
             return f"more contradiction ({wrong:.2f} against {mine_wrong:.2f})"
-        decided = name_others(self.matcher, self.embedding, self.heard)
-        return f"no less speaks for it here{f': {decided} must have decided' if decided else ''}"
+        other = other_evidence(self.matcher, self.embedding, self.channels)
+        return f"as much evidence here{f'; {other} must have decided' if other else ''}"
 
     # ---- links ------------------------------------------------------------------------------------------------------
 
@@ -352,10 +331,8 @@ class Run:
 
     @cached_property
     def _seeds(self) -> frozenset[int]:
+        """The sources of the seeds."""
         return frozenset(self.pair.train.source_ids.tolist())
-
-    def _is_seed(self, source: int) -> bool:
-        return source in self._seeds
 
     def _target_of(self, source: int) -> int | None:
         target = int(self.memory.counterparts[source])
@@ -365,38 +342,30 @@ class Run:
         target = self._target_of(source)
         if target is None:
             return None
-        return Link(
-            _entity(self.pair.source, source),
-            _entity(self.pair.target, target),
-            float(self.memory.trust[source]),
-            self._is_seed(source),
-            None if self.trace is None else self.trace.step(source),
-        )
+        step = None if self.trace is None else self.trace.step(source)
+        ends = _entity(self.pair.source, source), _entity(self.pair.target, target)
+        return Link(*ends, float(self.memory.trust[source]), source in self._seeds, step)
 
     def _link_back(self, target: int) -> Link | None:
         source = int(self.memory.counterparts_back[target])
         return self._link_of(source) if source >= 0 else None
 
-    def _left_out(self, source: int) -> Link | None:
-        """What was decided for a source that has no link in the end: not sure enough to be kept."""
+    def _dropped(self, source: int) -> Link | None:
+        """The decision for a source that was not confident enough to become a link."""
         step = None if self.trace is None else self.trace.step(source)
         if self.trace is None or step is None:
             return None
-        target = int(self.trace.target_ids[step - 1])
-        ends = _entity(self.pair.source, source), _entity(self.pair.target, target)
+        ends = _entity(self.pair.source, source), _entity(self.pair.target, int(self.trace.target_ids[step - 1]))
         return Link(*ends, float(self.trace.confidences[step - 1]), False, step)
 
-    def _left_out_back(self, target: int) -> Link | None:
-        """What was decided for a target that has no link in the end."""
-        source = None if self.trace is None or self._link_back(target) is not None else self.trace.given_to(target)
-        return None if source is None else self._left_out(source)
-
-    def _worth(self, source: int, target: int) -> float | None:
-        return None if self.trace is None else self.trace.worth_of(source, target)
+    def _dropped_back(self, target: int) -> Link | None:
+        """Likewise, for a target."""
+        source = None if self.trace is None or self._link_back(target) is not None else self.trace.source_of(target)
+        return None if source is None else self._dropped(source)
 
 
-def _entity(graph: KnowledgeGraph, number: int) -> Entity:
-    return Entity(graph.entities[number], graph.names[number])
+def _entity(graph: KnowledgeGraph, number: int) -> Term:
+    return Term(graph.entities[number], graph.names[number])
 
 
 def _relation(graph: KnowledgeGraph, oriented: int, kept: Ids) -> Relation:
@@ -405,7 +374,7 @@ def _relation(graph: KnowledgeGraph, oriented: int, kept: Ids) -> Relation:
 
 
 def _edges(side: Neighbourhood, entity: int) -> list[tuple[int, int, int]]:
-    """The edges of an entity, as many as the agent looks at: relation from here, relation from there, neighbour."""
+    """The edges of an entity that the agent looks at: relation from here, relation from there, neighbour."""
     edges = slice(side.starts[entity], min(side.starts[entity + 1], side.starts[entity] + MAX_EDGES))
     relations = side.relation_ids[edges]
     away = opposite(relations, len(side.functionality))

@@ -1,4 +1,4 @@
-"""The pairs that a run found hardest, with both neighbourhoods drawn: where to look when something went wrong."""
+"""The hardest pairs of a run, with the neighbourhoods of both entities drawn."""
 
 from __future__ import annotations
 
@@ -10,25 +10,24 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rlea.evaluation.gold_ranks import RIGHT, UNREACHED, distinct
+from rlea.evaluation.gold_ranks import CORRECT, NOT_A_CANDIDATE, distinct
 from rlea.graph import GraphPair, Ids, KnowledgeGraph
 from rlea.graph.names import local_name
-from rlea.views.report.fates import FATES
+from rlea.views.report.error_types import ERROR_TYPES
 from rlea.views.report.plots import Neighbour, pair_plot
 
 if TYPE_CHECKING:
     from rlea.agent.trace import Trace
-    from rlea.evaluation.gold_ranks import Standing
+    from rlea.evaluation.gold_ranks import GoldRanks
     from rlea.matching import Matching
 
-PICTURES = 6  # of either kind
+PICTURES = 6  # per group
 ROWS = 6  # neighbours drawn on either side
-NO_CANDIDATE = "was not among the candidates"
-LOOKED_AT = 5000  # gold links of the worst places whose neighbours are compared
+MOST_COMPARED = 5000  # missed gold links of the worst ranks whose neighbours are compared
 
 
-class Hard(NamedTuple):
-    """A pair for the page: a heading, the two entities, a few sentences and the picture."""
+class HardPair(NamedTuple):
+    """A pair for the page."""
 
     title: str
     source: str
@@ -40,112 +39,113 @@ class Hard(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Drawing:
-    """The links of a run and its seeds, as far as pictures need them."""
+class HardestPairs:
+    """Chooses the hardest pairs of a run, and describes and draws them."""
 
     pair: GraphPair
     matching: Matching
     wrong: NDArray[np.bool_]  # (num_links,)
-    standing: Standing | None = None
+    ranks: GoldRanks | None = None
     trace: Trace | None = None
 
-    # ---- which pairs ------------------------------------------------------------------------------------------------
+    def wrong_links(self) -> list[HardPair]:
+        """Wrong links, the most confident first."""
+        order = np.argsort(-self.matching.confidences, kind="stable")
+        return [self._wrong_link(int(place)) for place in order[self.wrong[order]][:PICTURES]]
 
-    def wrong_links(self) -> list[Hard]:
-        """Wrong links, the surest first."""
-        sure = np.argsort(-self.matching.confidences, kind="stable")
-        return [self._wrong_link(int(place)) for place in sure[self.wrong[sure]][:PICTURES]]
-
-    def doubtful_links(self) -> list[Hard]:
-        """The least sure links, for runs that nobody can judge."""
-        places = np.argsort(self.matching.confidences, kind="stable")[:PICTURES]
+    def doubtful_links(self) -> list[HardPair]:
+        """The least confident links, for runs without gold links."""
         found = []
-        for place in places.tolist():
-            source, target = int(self.matching.source_ids[place]), int(self.matching.target_ids[place])
-            title = f"Confidence {self.matching.confidences[place]:.3f}"
-            found.append(self._draw(title, source, target, self._step(source, target)))
+        for place in np.argsort(self.matching.confidences, kind="stable")[:PICTURES].tolist():
+            source, target, confidence = self._link(place)
+            found.append(self._draw(f"Confidence {confidence:.3f}", source, target, self._step(source, target)))
         return found
 
-    def missed_links(self, fates: NDArray[np.int8], shown: Iterable[str] = ()) -> list[Hard]:
-        """Gold links that were not found, those first that stood worst; not those of sources `shown` already.
+    def missed_links(self, types: NDArray[np.int8], shown: Iterable[str] = ()) -> list[HardPair]:
+        """Gold links that were not found, worst rank first; sources in `shown` are left out.
 
-        No candidate at all is the worst place. Among equals, those with the fewest linked neighbours in common come
-        first, and of these the ones with the most neighbours.
+        Not being a candidate is the worst rank. Ties: fewest linked neighbours in common, then most neighbours.
         """
         gold = distinct(self.pair.test)
         taken = [self.pair.source.entity_index[name] for name in shown]
-        missed = np.flatnonzero((fates != RIGHT) & ~np.isin(gold.source_ids, taken))
-        places = np.zeros(len(missed), dtype=np.int64)
-        if self.standing is not None:
-            places = self.standing.best_places[missed].astype(np.int64)
-            # No candidate, but weighed later, stands before those that nobody ever looked at.
-            places[places == 0] = np.iinfo(np.int32).max
-            places[fates[missed] == UNREACHED] += 1
-        order = np.argsort(-places, kind="stable")[:LOOKED_AT]
-        missed, places = missed[order], places[order]
+        missed = np.flatnonzero((types != CORRECT) & ~np.isin(gold.source_ids, taken))
+        ranks = np.zeros(len(missed), dtype=np.int64)
+        if self.ranks is not None:
+            ranks = self.ranks.best_ranks[missed].astype(np.int64)
+            # A pair that was scored later, though not a candidate, ranks above those that were never scored.
+            ranks[ranks == 0] = np.iinfo(np.int32).max
+            ranks[types[missed] == NOT_A_CANDIDATE] += 1
+        order = np.argsort(-ranks, kind="stable")[:MOST_COMPARED]
+        missed, ranks = missed[order], ranks[order]
         sources, targets = gold.source_ids[missed], gold.target_ids[missed]
         edges = neighbours(self.pair.source, sources.tolist())
         edges_back = neighbours(self.pair.target, targets.tolist())
         ranked = []
         for number, (source, target) in enumerate(zip(sources.tolist(), targets.tolist(), strict=True)):
             near, near_back = edges.get(source, {}), edges_back.get(target, {})
-            common = sum(int(self._there[one]) in near_back for one in near)
+            common = sum(int(self._counterparts[one]) in near_back for one in near)
             num_near = len(near) + len(near_back)
-            ranked.append((-int(places[number]), common, -num_near, source, target, int(missed[number])))
+            ranked.append((-int(ranks[number]), common, -num_near, source, target, int(missed[number])))
         return [
-            self._missed_link(source, target, int(fates[at])) for *_, source, target, at in sorted(ranked)[:PICTURES]
+            self._missed_link(source, target, int(types[at])) for *_, source, target, at in sorted(ranked)[:PICTURES]
         ]
 
-    # ---- what is said of them ---------------------------------------------------------------------------------------
+    # ---- descriptions -----------------------------------------------------------------------------------------------
 
-    def _wrong_link(self, place: int) -> Hard:
-        source, target = int(self.matching.source_ids[place]), int(self.matching.target_ids[place])
+    def _link(self, place: int) -> tuple[int, int, float]:
+        matching = self.matching
+        return int(matching.source_ids[place]), int(matching.target_ids[place]), float(matching.confidences[place])
+
+    def _wrong_link(self, place: int) -> HardPair:
+        source, target, confidence = self._link(place)
         gold = distinct(self.pair.test)
-        lines = []
-        for right in gold.target_ids[gold.source_ids == source].tolist():
-            stood = self._stood(source, right)
-            lines.append(f"Right would be {self.pair.target.names[right]}{', which ' if stood else ''}{stood}.")
+        lines = [
+            f"Correct: {self.pair.target.names[right]}{self._rank(source, right)}."
+            for right in gold.target_ids[gold.source_ids == source].tolist()
+        ]
         lines += [
             f"The target belongs to {self.pair.source.names[owner]}."
             for owner in gold.source_ids[gold.target_ids == target].tolist()
         ]
-        title = f"Wrong, confidence {self.matching.confidences[place]:.3f}"
-        return self._draw(title, source, target, lines[:3] + self._step(source, target))
+        return self._draw(f"Wrong, confidence {confidence:.3f}", source, target, lines[:3] + self._step(source, target))
 
-    def _missed_link(self, source: int, target: int, fate: int) -> Hard:
-        lines = []
+    def _missed_link(self, source: int, target: int, error_type: int) -> HardPair:
         matching, names, others = self.matching, self.pair.source.names, self.pair.target.names
-        if self.standing is not None and fate != UNREACHED:
-            stood = self._stood(source, target)
-            late = "The pair was no candidate at first; its neighbours brought it in."
-            lines.append(late if stood == NO_CANDIDATE else f"The target {stood}.")
+        lines = []
+        if self.ranks is not None and error_type != NOT_A_CANDIDATE:
+            is_late = not any(self._ranks_of(source, target))
+            late = "The pair became a candidate only through its neighbours."
+            lines.append(late if is_late else f"The pair was a candidate{self._rank(source, target)}.")
         for place in np.flatnonzero(matching.source_ids == source)[:2].tolist():
-            sure = matching.confidences[place]
-            lines.append(f"The source was linked with {others[matching.target_ids[place]]} ({sure:.3f}).")
+            _, other, confidence = self._link(place)
+            lines.append(f"The source was linked with {others[other]} ({confidence:.3f}).")
         for place in np.flatnonzero(matching.target_ids == target)[:2].tolist():
-            sure = matching.confidences[place]
-            lines.append(f"The target was linked with {names[matching.source_ids[place]]} ({sure:.3f}).")
+            other, _, confidence = self._link(place)
+            lines.append(f"The target was linked with {names[other]} ({confidence:.3f}).")
         step = None if self.trace is None else self.trace.step(source)
         if self.trace is not None and step is not None and not (matching.source_ids == source).any():
-            sure = self.trace.confidences[step - 1]
             decided = int(self.trace.target_ids[step - 1])
             chosen = "this very pair" if decided == target else others[decided]
-            lines.append(f"The agent chose {chosen} ({sure:.3f}), and the link was not kept.")
+            confidence = float(self.trace.confidences[step - 1])
+            lines.append(f"The agent chose {chosen} ({confidence:.3f}), but the link was dropped.")
         if not lines:
             lines.append("Neither of the two has a link.")
-        return self._draw(FATES[fate][0].capitalize(), source, target, lines)
+        return self._draw(ERROR_TYPES[error_type][0].capitalize(), source, target, lines)
 
-    def _stood(self, source: int, target: int) -> str:
-        """Where the target of a gold pair stood, as the end of a sentence; empty where the run does not tell."""
-        if self.standing is None:
+    def _ranks_of(self, source: int, target: int) -> tuple[int, int]:
+        """The ranks of a gold link among the candidates of its source and of its target; 0 if not a candidate."""
+        assert self.ranks is not None
+        (at,) = np.flatnonzero((self.ranks.source_ids == source) & (self.ranks.target_ids == target))
+        return int(self.ranks.source_ranks[at]), int(self.ranks.target_ranks[at])
+
+    def _rank(self, source: int, target: int) -> str:
+        """The rank of a gold link, in brackets; empty if the run does not keep ranks."""
+        if self.ranks is None:
             return ""
-        (at,) = np.flatnonzero((self.standing.source_ids == source) & (self.standing.target_ids == target))
-        place, back = int(self.standing.source_places[at]), int(self.standing.target_places[at])
-        if place:
-            return f"stood in place {place} among the candidates"
-        if back:
-            return f"was a candidate only from its own side (place {back})"
-        return NO_CANDIDATE
+        rank, rank_back = self._ranks_of(source, target)
+        if rank:
+            return f" (ranked {ordinal(rank)})"
+        return f" (ranked {ordinal(rank_back)}, from the target's side only)" if rank_back else " (not a candidate)"
 
     def _step(self, source: int, target: int) -> list[str]:
         step = None if self.trace is None else self.trace.step(source)
@@ -156,8 +156,8 @@ class Drawing:
     # ---- pictures ---------------------------------------------------------------------------------------------------
 
     @cached_property
-    def _there(self) -> Ids:
-        """The target of every source entity, a seed's or the surest link's; -1 without one."""
+    def _counterparts(self) -> Ids:
+        """The target of every source entity, by its seed or its most confident link; -1 without one."""
         result = np.full(self.pair.source.num_entities, -1, dtype=np.int32)
         order = np.argsort(self.matching.confidences, kind="stable")
         result[self.matching.source_ids[order]] = self.matching.target_ids[order]
@@ -165,11 +165,8 @@ class Drawing:
         return result
 
     @cached_property
-    def _linked_targets(self) -> NDArray[np.bool_]:
-        result = np.zeros(self.pair.target.num_entities, dtype=np.bool_)
-        result[self.matching.target_ids] = True
-        result[self.pair.train.target_ids] = True
-        return result
+    def _linked_targets(self) -> frozenset[int]:
+        return frozenset([*self.matching.target_ids.tolist(), *self.pair.train.target_ids.tolist()])
 
     @cached_property
     def _seeds(self) -> frozenset[int]:
@@ -180,16 +177,16 @@ class Drawing:
         ids = self.matching.source_ids[self.wrong].tolist(), self.matching.target_ids[self.wrong].tolist()
         return frozenset(zip(*ids, strict=True))
 
-    def _draw(self, title: str, source: int, target: int, lines: Sequence[str]) -> Hard:
+    def _draw(self, title: str, source: int, target: int, lines: Sequence[str]) -> HardPair:
         first, second = self.pair.source, self.pair.target
+        there, linked = self._counterparts, self._linked_targets
         near = neighbours(first, [source]).get(source, {})
         near_back = neighbours(second, [target]).get(target, {})
-        joined = {one: int(self._there[one]) for one in near if int(self._there[one]) in near_back}
-        # Joined neighbours stand opposite each other, then those that are linked elsewhere, then the others.
-        rows = sorted(near, key=lambda one: (one not in joined, self._there[one] < 0, one))
+        joined = {one: int(there[one]) for one in near if int(there[one]) in near_back}
+        # Joined neighbours are drawn opposite each other, then those that are linked elsewhere, then the others.
+        rows = sorted(near, key=lambda one: (one not in joined, there[one] < 0, one))
         met = list(dict.fromkeys(joined[one] for one in rows if one in joined))
-        others = sorted(set(near_back) - set(met), key=lambda one: (not self._linked_targets[one], one))
-        rows_back = [*met, *others]
+        rows_back = [*met, *sorted(set(near_back) - set(met), key=lambda one: (one not in linked, one))]
         shown, shown_back = rows[:ROWS], rows_back[:ROWS]
         joins = []
         for row, one in enumerate(shown):
@@ -199,17 +196,14 @@ class Drawing:
         svg = pair_plot(
             (first.names[source], second.names[target]),
             (
-                [Neighbour(first.names[one], ", ".join(near[one]), bool(self._there[one] >= 0)) for one in shown],
-                [
-                    Neighbour(second.names[one], ", ".join(near_back[one]), bool(self._linked_targets[one]))
-                    for one in shown_back
-                ],
+                [Neighbour(first.names[one], ", ".join(near[one]), bool(there[one] >= 0)) for one in shown],
+                [Neighbour(second.names[one], ", ".join(near_back[one]), one in linked) for one in shown_back],
             ),
             joins,
             (len(rows) - len(shown), len(rows_back) - len(shown_back)),
         )
         ends = first.names[source], second.names[target], first.entities[source], second.entities[target]
-        return Hard(title, *ends, list(lines), svg)
+        return HardPair(title, *ends, list(lines), svg)
 
 
 def neighbours(graph: KnowledgeGraph, entities: Iterable[int]) -> dict[int, dict[int, list[str]]]:
@@ -227,3 +221,9 @@ def neighbours(graph: KnowledgeGraph, entities: Iterable[int]) -> dict[int, dict
         if wanted[tail]:
             found.setdefault(tail, {}).setdefault(head, []).append(f"← {name}")
     return found
+
+
+def ordinal(number: int) -> str:
+    """1st, 2nd, 3rd, 4th, ..., 11th, ..., 21st."""
+    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number:,}{ending}"

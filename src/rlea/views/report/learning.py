@@ -1,6 +1,6 @@
-"""How it was learnt: curves of whatever was trained, from what the record of a run holds.
+"""Learning curves from the record of a run.
 
-A record may come from another version or another hand: what is not as expected makes no curve, and no error.
+A record may come from another version: rows that are not as expected are left out, without an error.
 """
 
 from __future__ import annotations
@@ -12,40 +12,23 @@ from typing import Any
 
 import numpy as np
 
-from rlea.record import as_dict
+from rlea.record import as_dict, as_list
 from rlea.views.report.page import Plot
 from rlea.views.report.plots import Axis, line_plot, lines_plot
 
 CURVE_POINTS = 200  # more than a plot of this size can show
-FEW = 5  # points of which every one is labelled
+FEW = 5  # up to this many points, each one has a tick
 
 Row = dict[str, Any]
 
-
-def learning_plots(info: Row) -> list[Plot]:
-    """Curves of vectors, joint rounds and the agent, as far as they are recorded; none without any."""
-    agent = _rows(as_dict(info.get("agent")).get("history"))
-    plots = [
-        *_plots_over("epoch", _rows(info.get("history")), VECTORS, _note_on_vectors(info)),
-        *_plots_over("round", _rows(info.get("joint")), JOINT),
-    ]
-    losses: dict[str, list[tuple[float, float]]] = {}
-    for row in agent:
-        if is_number(row.get("epoch")) and is_number(row.get("loss")):
-            losses.setdefault(str(row.get("stage", "loss")), []).append((row["epoch"], row["loss"]))
-    if losses:
-        plots.append(Plot("Agent: loss on held-out links", lines_plot(losses, "epoch", "loss")))
-    return plots + _plots_over("episode", agent, AGENT)
-
-
-# What a row may hold, the title of its plot, the name of its axis.
+# Of each curve: key in the rows, title of the plot, label of the axis.
 VECTORS = (
     ("valid_hits_at_1", "Vectors: validation Hits@1", "Hits@1"),
     ("loss", "Vectors: loss", "loss"),
 )
 JOINT = (
     ("valid", "Joint rounds: validation links found", "share"),
-    ("sure", "Joint rounds: sure links", "links"),
+    ("sure", "Joint rounds: confident links", "links"),
 )
 AGENT = (
     ("aligned", "Agent: links per episode", "aligned"),
@@ -55,15 +38,26 @@ AGENT = (
 )
 
 
+def learning_plots(info: Row) -> list[Plot]:
+    """Curves of the vectors, the joint rounds and the agent, as far as they are recorded."""
+    agent = _rows(as_dict(info.get("agent")).get("history"))
+    plots = [
+        *_plots("epoch", _rows(info.get("history")), VECTORS, _note_on_vectors(info)),
+        *_plots("round", _rows(info.get("joint")), JOINT),
+    ]
+    losses: dict[str, list[tuple[float, float]]] = {}
+    for row in agent:
+        if is_number(row.get("epoch")) and is_number(row.get("loss")):
+            losses.setdefault(str(row.get("stage", "loss")), []).append((row["epoch"], row["loss"]))
+    if losses:
+        plots.append(Plot("Agent: loss on held-out links", lines_plot(losses, "epoch", "loss")))
+    return plots + _plots("episode", agent, AGENT)
+
+
 def choice_rows(info: Row) -> list[tuple[str, str, str, str]]:
-    """What the context agent tried on validation links: the two weights, how many were right, what it chose."""
+    """Settings that the context agent tried on validation links: two weights, correct links, "chosen" or empty."""
     agent = as_dict(info.get("agent"))
     chosen = as_dict(agent.get("chosen"))
-    rows = [
-        row
-        for row in _rows(agent.get("history"))
-        if row.get("stage") == "choice" and is_number(row.get("valid_aligned"))
-    ]
 
     def is_chosen(row: Row) -> bool:
         weight = row.get("given_weight")
@@ -77,21 +71,22 @@ def choice_rows(info: Row) -> list[tuple[str, str, str, str]]:
             f"{row['valid_aligned']:,.0f}",
             "chosen" if is_chosen(row) else "",
         )
-        for row in rows
+        for row in _rows(agent.get("history"))
+        if row.get("stage") == "choice" and is_number(row.get("valid_aligned"))
     ]
 
 
 def _note_on_vectors(info: Row) -> str:
-    resumed = info.get("resumed_at")
-    if isinstance(resumed, list) and resumed and is_number(resumed[-1]):
-        return f"from epoch {resumed[-1]:,}, where the training was taken up again"
+    resumed = as_list(info.get("resumed_at"))
+    if resumed and is_number(resumed[-1]):
+        return f"from epoch {resumed[-1]:,}, where training was resumed"
     return "of the round that was kept" if info.get("joint") else ""
 
 
-def _plots_over(x: str, rows: Sequence[Row], kinds: Sequence[tuple[str, str, str]], note: str = "") -> list[Plot]:
-    """A plot of every kind of which rows tell something."""
+def _plots(x: str, rows: Sequence[Row], curves: Sequence[tuple[str, str, str]], note: str = "") -> list[Plot]:
+    """One plot per curve that the rows have values of."""
     plots = []
-    for key, title, label in kinds:
+    for key, title, label in curves:
         points = [(row[x], row[key]) for row in rows if is_number(row.get(x)) and is_number(row.get(key))]
         if points:
             plots.append(Plot(title, _curve(points, x, label), note))
@@ -99,25 +94,22 @@ def _plots_over(x: str, rows: Sequence[Row], kinds: Sequence[tuple[str, str, str
 
 
 def _curve(points: Sequence[tuple[float, float]], x_label: str, y_label: str) -> str:
-    """A line over axes of its own. Single episodes are noisy: of a long history, means of equal stretches are shown."""
-    stretches = np.array_split(np.array(points, dtype=np.float64), min(len(points), CURVE_POINTS))
-    means = [(float(x), float(y)) for x, y in (stretch.mean(axis=0) for stretch in stretches)]
+    """A line scaled to its points. Single episodes are noisy: a long history is shown as means of equal parts."""
+    parts = np.array_split(np.array(points, dtype=np.float64), min(len(points), CURVE_POINTS))
+    means = [(float(x), float(y)) for x, y in (part.mean(axis=0) for part in parts)]
     x_axis, y_axis = Axis.around([x for x, _ in points]), Axis.around([y for _, y in means])
     if len(points) <= FEW:  # there is no round between the first and the second
         x_axis = replace(x_axis, ticks=tuple(sorted({x for x, _ in points})))
     return line_plot(means, x_label, y_label, x_axis=x_axis, y_axis=y_axis)
 
 
-# ---- what a record may hold -----------------------------------------------------------------------------------------
-
-
 def is_number(value: Any) -> bool:
-    """Whether a value of the record can be drawn."""
+    """Whether a value of the record is a finite number."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _rows(value: Any) -> list[Row]:
-    return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
+    return [row for row in as_list(value) if isinstance(row, dict)]
 
 
 def _short(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""The little Markdown that tables and remarks are written in, as HTML: paragraphs, lists, tables, bold and code."""
+"""A small subset of Markdown as HTML: paragraphs, lists, tables, bold and code."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from markupsafe import Markup, escape
 
 from rlea.views.report.page import table
 
-SHORT = 40  # letters of a cell that is not broken
+SHORT = 40  # cells of at most this many letters stay on one line
 _CODE = re.compile(r"`([^`]+)`")
 _BOLD = re.compile(r"\*\*([^*]+)\*\*")
 
 
 def render_markdown(text: str) -> Markup:
-    """Blocks apart by blank lines; what is not of this little Markdown is shown as it is written."""
+    """Blocks are separated by blank lines; anything else is shown as it is written."""
     return Markup("\n").join(_block(block) for block in re.split(r"\n\s*\n", text.strip()) if block)
 
 
@@ -45,6 +45,6 @@ def _inline(text: str) -> Markup:
 
 
 def _cell(text: str) -> Markup:
-    """Short ones stay on their line, so that a narrow page does not break names and figures; long ones have room."""
+    """Short cells stay on one line, so that names and figures do not break on a narrow page; long ones get room."""
     shape = '<span class="short">{}</span>' if len(text) <= SHORT else '<span class="long">{}</span>'
     return Markup(shape).format(_inline(text)) if text else Markup("")

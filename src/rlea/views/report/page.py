@@ -1,7 +1,7 @@
-"""One self-contained HTML page, and the pieces that its sections are made of: no script, no network.
+"""A self-contained HTML page and the pieces of its sections: no script, no network.
 
 A page is a title and sections: `render_page("demo", [Section("Results", fact_table("result", rows))])`. Every piece
-escapes the text that it is given and returns finished HTML.
+escapes the text that it is given and returns HTML.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from markupsafe import Markup
 
 
 class Section(NamedTuple):
-    """A part of a page. `html` is what the pieces return, or several of them added up; plain text is escaped."""
+    """A part of a page. `html` is one piece or a sum of several; plain text is escaped."""
 
-    heading: str  # empty for a part that needs none
+    heading: str  # may be empty
     html: Markup
 
 
 class Plot(NamedTuple):
-    """A picture with its title, and a line below it."""
+    """A plot with its title, and a note below it."""
 
     title: str
-    svg: str  # as `rlea.views.report.plots` draws it
+    svg: str  # from `rlea.views.report.plots`
     note: str = ""
 
 
 def render_page(title: str, sections: Iterable[Section]) -> str:
-    """The page as text: UTF-8, one file, light and dark, readable on a phone."""
+    """The page as text: one file, light and dark, readable on a phone."""
     return _environment().get_template("page.html.j2").render(title=title, sections=list(sections))
 
 
@@ -40,12 +40,12 @@ def paragraph(text: str) -> Markup:
 
 
 def tiles(figures: Sequence[tuple[str, str]]) -> Markup:
-    """The figures that a reader looks for first, as (figure, what it is)."""
+    """The main figures, as (figure, meaning)."""
     return make("pieces.html.j2", "tiles", figures)
 
 
 def plot_cards(plots: Sequence[Plot]) -> Markup:
-    """Pictures side by side, as many as the width allows."""
+    """Plots side by side, as many as fit."""
     return make("pieces.html.j2", "plot_cards", plots)
 
 
@@ -55,22 +55,22 @@ def fact_table(title: str, rows: Sequence[tuple[str, str]]) -> Markup:
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[int] = ()) -> Markup:
-    """Rows of text under the names of their columns; the columns `numbers`, from 0, are aligned as numbers are."""
+    """Rows of text under column names; columns `numbers` (from 0) are aligned right."""
     return make("pieces.html.j2", "table", columns, rows, numbers)
 
 
 def side_by_side(parts: Sequence[Markup]) -> Markup:
-    """Tables or cards in two columns, in one on a phone."""
+    """Pieces in two columns; in one on a phone."""
     return make("pieces.html.j2", "side_by_side", parts)
 
 
 def fold_away(summary: str, text: str) -> Markup:
-    """Long text that is shown on demand, as it is."""
+    """Preformatted text that is shown on demand."""
     return make("pieces.html.j2", "fold_away", summary, text)
 
 
 def make(template: str, macro: str, *given: Any) -> Markup:
-    """What a macro of a template in this folder makes of its arguments."""
+    """The output of a macro of a template in this folder."""
     made: Markup = getattr(_environment().get_template(template).module, macro)(*given)
     return made
 

@@ -1,9 +1,9 @@
-"""Small pictures as inline SVG: no script, no network, sharp at any size."""
+"""Small plots as inline SVG: no script, no network, sharp at any size."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from unicodedata import east_asian_width
@@ -12,14 +12,16 @@ import numpy as np
 
 WIDTH, HEIGHT = 420, 260
 LEFT, RIGHT, TOP, BOTTOM = 56, 16, 12, 36
-# Colours that people with any colour vision tell apart, and a dash for those who print in grey.
+# Colours for any colour vision, and dashes for prints in grey.
 LINES = (("#0072b2", "none"), ("#d55e00", "6 3"), ("#009e73", "2 3"), ("#cc79a7", "8 3 2 3"), ("#e69f00", "12 4"))
-MARKED_POINTS = 12  # a line of few points shows where they are
+MARKED_POINTS = 12  # a line of at most this many points shows them as dots
+
+Points = Sequence[tuple[float, float]]
 
 
 @dataclass(frozen=True)
 class Axis:
-    """A stretch of numbers along one side of a plot, with the places that are labelled."""
+    """The range of an axis and its labelled ticks."""
 
     low: float = 0.0
     high: float = 1.0
@@ -27,7 +29,7 @@ class Axis:
 
     @classmethod
     def around(cls, values: Sequence[float]) -> Axis:
-        """From the least to the greatest value, labelled at the ends and halfway; one value stands in the middle."""
+        """From the lowest to the highest value, with ticks at the ends and halfway; a single value is in the middle."""
         finite = [value for value in values if np.isfinite(value)]
         low, high = (min(finite), max(finite)) if finite else (0.0, 1.0)
         if low == high:
@@ -35,7 +37,7 @@ class Axis:
         return cls(low, high, (low, (low + high) / 2, high))
 
     def share(self, value: float) -> float:
-        """Where a value stands between the ends: 0 at the low one, 1 at the high one."""
+        """The position of a value: 0 at the low end, 1 at the high end."""
         return (value - self.low) / (self.high - self.low)
 
 
@@ -43,52 +45,39 @@ UNIT = Axis()
 
 
 def line_plot(
-    points: Sequence[tuple[float, float]],
-    x_label: str,
-    y_label: str,
-    *,
-    x_axis: Axis = UNIT,
-    y_axis: Axis = UNIT,
-    diagonal: bool = False,
+    points: Points, x_label: str, y_label: str, *, x_axis: Axis = UNIT, y_axis: Axis = UNIT, diagonal: bool = False
 ) -> str:
     """One line through the points (x, y), over the unit square unless axes are given."""
     parts = [_frame(x_label, y_label, x_axis, y_axis)]
     if diagonal:
         parts.append(f'<line class="guide" x1="{_x(0)}" y1="{_y(0)}" x2="{_x(1)}" y2="{_y(1)}"/>')
-    places = [(_x(x_axis.share(x)), _y(y_axis.share(y))) for x, y in points if np.isfinite(x) and np.isfinite(y)]
-    parts.append(f'<polyline points="{" ".join(f"{x},{y}" for x, y in places)}"/>')
+    places = _places(points, x_axis, y_axis)
+    parts.append(_polyline(places))
     if len(places) <= MARKED_POINTS:
         parts += [f'<circle cx="{x}" cy="{y}" r="3.5"/>' for x, y in places]
     return _svg(parts, f"{y_label} against {x_label}")
 
 
 def lines_plot(
-    lines: Mapping[str, Sequence[tuple[float, float]]],
-    x_label: str,
-    y_label: str,
-    *,
-    x_axis: Axis | None = None,
-    y_axis: Axis | None = None,
+    lines: Mapping[str, Points], x_label: str, y_label: str, *, x_axis: Axis | None = None, y_axis: Axis | None = None
 ) -> str:
-    """Several lines through points (x, y), told apart by colour and dash and named above the frame."""
+    """Several lines through points (x, y), in different colours and dashes, with a legend above the frame."""
     every = [point for line in lines.values() for point in line]
     x_axis = x_axis or Axis.around([x for x, _ in every])
     y_axis = y_axis or Axis.around([y for _, y in every])
     parts = [_frame(x_label, y_label, x_axis, y_axis)]
     left = float(LEFT)
     for number, (name, line) in enumerate(lines.items()):
-        colour, dash = LINES[number % len(LINES)]
-        places = [(_x(x_axis.share(x)), _y(y_axis.share(y))) for x, y in line if np.isfinite(x) and np.isfinite(y)]
-        style = f'style="fill:none;stroke:{colour};stroke-width:2" stroke-dasharray="{dash}"'
-        parts.append(f'<polyline {style} points="{" ".join(f"{x},{y}" for x, y in places)}"/>')
+        _, style = _style(number)
+        parts.append(_polyline(_places(line, x_axis, y_axis), style))
         parts.append(f'<line {style} x1="{left:.1f}" y1="6" x2="{left + 18:.1f}" y2="6"/>')
         parts.append(f'<text class="tick" x="{left + 22:.1f}" y="10">{escape(name)}</text>')
         left += 34 + 5.6 * len(name)  # about the width of a letter of this size
     return _svg(parts, f"{y_label} against {x_label}")
 
 
-def growth_plot(lines: Mapping[str, Sequence[tuple[float, float]]], x_label: str, y_label: str) -> str:
-    """Lines through points (x, y) above zero over logarithmic axes, named on the right; a picture that stands alone."""
+def growth_plot(lines: Mapping[str, Points], x_label: str, y_label: str) -> str:
+    """Lines through points (x, y) above zero over logarithmic axes, with a legend on the right; a standalone file."""
     width, height, left, right, top, bottom = 760, 400, 70, 240, 16, 44
     every = [(x, y) for line in lines.values() for x, y in line if x > 0 and y > 0]
     (x_low, x_high), (y_low, y_high) = (_powers([point[axis] for point in every]) for axis in (0, 1))
@@ -103,44 +92,38 @@ def growth_plot(lines: Mapping[str, Sequence[tuple[float, float]]], x_label: str
     for power in range(x_low, x_high + 1):
         x = x_of(10.0**power)
         parts.append(f'<line class="grid" x1="{x}" y1="{top}" x2="{x}" y2="{height - bottom}"/>')
-        label = _number(10.0**power)
-        parts.append(f'<text class="tick" text-anchor="middle" x="{x}" y="{height - bottom + 16}">{label}</text>')
+        parts.append(_tick("middle", x, height - bottom + 16, 10.0**power))
     for power in range(y_low, y_high + 1):
         y = y_of(10.0**power)
         parts.append(f'<line class="grid" x1="{left}" y1="{y}" x2="{width - right}" y2="{y}"/>')
-        parts.append(f'<text class="tick" text-anchor="end" x="{left - 6}" y="{y + 4}">{_number(10.0**power)}</text>')
+        parts.append(_tick("end", left - 6, y + 4, 10.0**power))
     for number, (name, line) in enumerate(lines.items()):
-        colour, dash = LINES[number % len(LINES)]
-        style = f'style="fill:none;stroke:{colour};stroke-width:2" stroke-dasharray="{dash}"'
-        # Colours come again after the fifth line, with another mark.
-        is_second = number >= len(LINES)
+        colour, style = _style(number)
         places = [(x_of(x), y_of(y)) for x, y in line if x > 0 and y > 0]
-        parts.append(f'<polyline {style} points="{" ".join(f"{x},{y}" for x, y in places)}"/>')
+        parts.append(_polyline(places, style))
         key = top + 14 + 20 * number
         parts.append(f'<line {style} x1="{width - right + 16}" y1="{key}" x2="{width - right + 44}" y2="{key}"/>')
-        fill = "#fff" if is_second else colour
+        fill = "#fff" if number >= len(LINES) else colour  # colours repeat, with hollow dots
         for x, y in [*places, (width - right + 30, key)]:
             parts.append(f'<circle cx="{x}" cy="{y}" r="4" style="fill:{fill};stroke:{colour};stroke-width:2"/>')
         parts.append(f'<text x="{width - right + 50}" y="{key + 4}">{escape(name)}</text>')
-    middle = (left + width - right) / 2
-    parts.append(f'<text text-anchor="middle" x="{middle}" y="{height - 6}">{escape(x_label)}</text>')
-    turn = f'transform="rotate(-90 16 {height / 2})" x="16" y="{height / 2}"'
-    parts.append(f'<text text-anchor="middle" {turn}>{escape(y_label)}</text>')
-    return _alone(parts, width, height)
+    parts.append(_label((left + width - right) / 2, height - 6, x_label))
+    parts.append(_turned(16, height / 2, y_label))
+    return _standalone(parts, width, height)
 
 
 def _powers(values: Sequence[float]) -> tuple[int, int]:
-    """The powers of ten around positive values: at least one step apart."""
+    """The powers of ten around positive values, at least one apart."""
     logs = [float(np.log10(value)) for value in values] or [0.0]
     low, high = int(np.floor(min(logs))), int(np.ceil(max(logs)))
     return low, max(high, low + 1)
 
 
 def dots_plot(rows: Mapping[str, Mapping[str, float]], x_label: str, least: float = -np.inf) -> str:
-    """A line for every row with its name on the left, and on it a dot for every value.
+    """A line per row with its name on the left, and on it a dot per value.
 
-    `rows` is {name of the row: {name of the colour: value}}; a picture that stands alone, as high as it has rows.
-    Values below `least` stand at the left edge in figures, so that one of them does not crowd all the others.
+    `rows` is {name of the row: {name of the colour: value}}; a standalone file, as high as it has rows. Values below
+    `least` are written as numbers at the left edge, so that one of them does not squeeze all the others.
     """
     rows = {title: {k: v for k, v in values.items() if np.isfinite(v)} for title, values in rows.items()}
     names = list(dict.fromkeys(name for values in rows.values() for name in values))
@@ -155,19 +138,19 @@ def dots_plot(rows: Mapping[str, Mapping[str, float]], x_label: str, least: floa
     parts = []
     left = width - 20 - sum(30 + 6.2 * len(name) for name in names)
     for number, name in enumerate(names):
-        parts.append(f'<circle cx="{left:.0f}" cy="10" r="5" fill="{LINES[number % len(LINES)][0]}"/>')
+        parts.append(f'<circle cx="{left:.0f}" cy="10" r="5" fill="{_style(number)[0]}"/>')
         parts.append(f'<text x="{left + 9:.0f}" y="14">{escape(name)}</text>')
         left += 30 + 6.2 * len(name)  # about the width of a letter of this size
     for tick in axis.ticks:
         x = x_of(tick)
         parts.append(f'<line class="grid" x1="{x}" y1="22" x2="{x}" y2="{height - 34}"/>')
-        parts.append(f'<text class="tick" text-anchor="middle" x="{x}" y="{height - 20}">{_number(tick)}</text>')
+        parts.append(_tick("middle", x, height - 20, tick))
     for place, (title, values) in enumerate(rows.items()):
         y = 36 + step * place
         parts.append(f'<text text-anchor="end" x="{margin - 10}" y="{y + 4}">{escape(title)}</text>')
         parts.append(f'<line class="grid" x1="{margin}" y1="{y}" x2="{width - 20}" y2="{y}"/>')
         for number, name in enumerate(names):
-            colour = LINES[number % len(LINES)][0]
+            colour, _ = _style(number)
             if name in values and values[name] < least:
                 parts.append(f'<text style="fill:{colour}" x="{margin + 4}" y="{y + 4}">◂ {values[name]:.3f}</text>')
             elif name in values:
@@ -175,18 +158,18 @@ def dots_plot(rows: Mapping[str, Mapping[str, float]], x_label: str, least: floa
                     f'<circle cx="{x_of(values[name])}" cy="{y}" r="5" fill="{colour}">'
                     f"<title>{escape(title)}, {escape(name)}: {values[name]:.4f}</title></circle>"
                 )
-    parts.append(f'<text text-anchor="middle" x="{(margin + width) / 2}" y="{height - 4}">{escape(x_label)}</text>')
-    return _alone(parts, width, height)
+    parts.append(_label((margin + width) / 2, height - 4, x_label))
+    return _standalone(parts, width, height)
 
 
 def stack_plots(plots: Sequence[str], columns: int) -> str:
-    """Plots side by side in rows as one picture that stands alone (a file of its own, on a white ground)."""
+    """Plots side by side in rows, as one standalone file."""
     rows = -(-len(plots) // columns)
     parts = []
     for number, plot in enumerate(plots):
         x, y = number % columns * WIDTH, number // columns * HEIGHT
         parts.append(plot.replace("<svg ", f'<svg x="{x}" y="{y}" width="{WIDTH}" height="{HEIGHT}" ', 1))
-    return _alone(parts, columns * WIDTH, rows * HEIGHT)
+    return _standalone(parts, columns * WIDTH, rows * HEIGHT)
 
 
 def bar_plot(counts: Sequence[int], x_label: str, y_label: str) -> str:
@@ -205,9 +188,9 @@ def bar_plot(counts: Sequence[int], x_label: str, y_label: str) -> str:
 
 
 def stacked_bar(parts: Sequence[tuple[str, int]], label: str) -> str:
-    """One bar cut in parts (name, count), each as wide as its share; its n-th part has the class `part-n`.
+    """One bar divided into parts (name, count) by their shares; the n-th part has the class `part-n`.
 
-    The bar takes whatever width and height the page gives it.
+    The page sets the width and height of the bar.
     """
     total = sum(count for _, count in parts) or 1
     pieces, left = [], 0.0
@@ -227,18 +210,17 @@ def stacked_bar(parts: Sequence[tuple[str, int]], label: str) -> str:
 # ---- two neighbourhoods ---------------------------------------------------------------------------------------------
 
 PAIR_WIDTH, ROW, HEAD = 340, 36, 30  # about the width of a phone, so that letters keep their size there
-TEXT_EDGE, DOT_EDGE = 15, 157  # from the outer side to the words, and to the dot
-# Letters that fit between the two.
-HEAD_LETTERS, RELATION_LETTERS, NAME_LETTERS = 16, 22, 18
+TEXT_EDGE, DOT_EDGE = 15, 157  # from the outer edge to the text, and to the dot
+HEAD_LETTERS, RELATION_LETTERS, NAME_LETTERS = 16, 22, 18  # that fit between the two
 
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A neighbour in a picture: what it is called, through which relations, and whether it has a link of any kind."""
+    """A neighbour in a picture."""
 
     name: str
-    relations: str
-    is_linked: bool
+    relations: str  # that lead to it
+    is_linked: bool  # by a seed or a link
 
 
 def pair_plot(
@@ -247,57 +229,57 @@ def pair_plot(
     joins: Sequence[tuple[int, int, str]],
     more: tuple[int, int] = (0, 0),
 ) -> str:
-    """Two entities with their neighbours below them, source on the left; linked neighbours are joined by lines.
+    """Two entities with their neighbours below them, source on the left; lines join neighbours that are linked.
 
-    `joins` are (row on the left, row on the right, class of the line); `more` is how many neighbours are not drawn.
+    `joins` are (row on the left, row on the right, class of the line); `more` counts the neighbours that are not drawn.
     """
-    rows = max(len(side) + (left > 0) for side, left in zip(sides, more, strict=True))
+    rows = max(len(side) + (hidden > 0) for side, hidden in zip(sides, more, strict=True))
     height = HEAD + ROW * max(rows, 1)
     parts = [f'<line class="pair" x1="{DOT_EDGE}" y1="14" x2="{PAIR_WIDTH - DOT_EDGE}" y2="14"/>']
     for left, right, kind in joins:
         ends = f'x1="{DOT_EDGE}" y1="{_row(left)}" x2="{PAIR_WIDTH - DOT_EDGE}" y2="{_row(right)}"'
         parts.append(f'<line class="join {escape(kind)}" {ends}/>')
-    for is_target, (name, side, left_out) in enumerate(zip(names, sides, more, strict=True)):
-        parts += _half(bool(is_target), name, side, left_out)
+    for is_target, (name, side, hidden) in enumerate(zip(names, sides, more, strict=True)):
+        parts += _half(bool(is_target), name, side, hidden)
     label = f"Neighbours of {names[0]} and of {names[1]}"
     size = f'viewBox="0 0 {PAIR_WIDTH} {height}"'
     return f'<svg class="pairs" {size} role="img" aria-label="{escape(label)}">{"".join(parts)}</svg>'
 
 
-def _half(is_target: bool, name: str, side: Sequence[Neighbour], left_out: int) -> list[str]:
+def _half(is_target: bool, name: str, side: Sequence[Neighbour], hidden: int) -> list[str]:
+    """One entity and its neighbours."""
+
     def x_of(edge: float) -> float:
         return PAIR_WIDTH - edge if is_target else edge
 
     anchor = "end" if is_target else "start"
 
-    def words(kind: str, text: str, y: float, width: int) -> str:
-        short = shorten(text, width)
-        title = f"<title>{escape(text)}</title>" if short != text else ""
-        return (
-            f'<text class="{kind}" text-anchor="{anchor}" x="{x_of(TEXT_EDGE)}" y="{y}">{escape(short)}{title}</text>'
-        )
+    def text(kind: str, whole: str, y: float, width: int, edge: float = TEXT_EDGE) -> str:
+        short = shorten(whole, width)
+        title = f"<title>{escape(whole)}</title>" if short != whole else ""
+        return f'<text class="{kind}" text-anchor="{anchor}" x="{x_of(edge)}" y="{y}">{escape(short)}{title}</text>'
+
+    def branch(y: float) -> str:
+        return f'<path class="tree" d="M{x_of(5)} {y}H{x_of(12)}"/>'
 
     parts = [
-        f'<text class="entity" text-anchor="{anchor}" x="{x_of(2)}" y="18">{escape(shorten(name, HEAD_LETTERS))}'
-        f"<title>{escape(name)}</title></text>",
+        text("entity", name, 18, HEAD_LETTERS, edge=2),
         f'<circle class="linked" cx="{x_of(DOT_EDGE)}" cy="14" r="4.5"/>',
     ]
-    if side or left_out:
-        last = _row(len(side) - 1 + (left_out > 0))
+    if side or hidden:
+        last = _row(len(side) - 1 + (hidden > 0))
         parts.append(f'<path class="tree" d="M{x_of(5)} 25V{last}"/>')
     for number, one in enumerate(side):
         y = _row(number)
-        parts.append(f'<path class="tree" d="M{x_of(5)} {y}H{x_of(12)}"/>')
-        parts.append(words("tick", one.relations, y - 3, RELATION_LETTERS))
-        parts.append(words("name", one.name, y + 10, NAME_LETTERS))
+        parts += [branch(y), text("tick", one.relations, y - 3, RELATION_LETTERS)]
+        parts.append(text("name", one.name, y + 10, NAME_LETTERS))
         dot = "linked" if one.is_linked else "open"
         parts.append(f'<circle class="{dot}" cx="{x_of(DOT_EDGE)}" cy="{y}" r="4"/>')
-    if left_out:
-        y = _row(len(side))
-        parts.append(f'<path class="tree" d="M{x_of(5)} {y}H{x_of(12)}"/>')
-        parts.append(words("tick", f"and {left_out:,} more", y + 4, RELATION_LETTERS))
+    y = _row(len(side))
+    if hidden:
+        parts += [branch(y), text("tick", f"and {hidden:,} more", y + 4, RELATION_LETTERS)]
     elif not side:
-        parts.append(words("tick", "no neighbours", _row(0) + 4, RELATION_LETTERS))
+        parts.append(text("tick", "no neighbours", y + 4, RELATION_LETTERS))
     return parts
 
 
@@ -326,32 +308,51 @@ def _y(share: float) -> float:
     return round(HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM), 1)
 
 
+def _places(points: Points, x_axis: Axis, y_axis: Axis) -> list[tuple[float, float]]:
+    """Finite points in pixels."""
+    return [(_x(x_axis.share(x)), _y(y_axis.share(y))) for x, y in points if np.isfinite(x) and np.isfinite(y)]
+
+
+def _polyline(places: Iterable[tuple[float, float]], style: str = "") -> str:
+    return f'<polyline {style}{" " * bool(style)}points="{" ".join(f"{x},{y}" for x, y in places)}"/>'
+
+
+def _style(number: int) -> tuple[str, str]:
+    """Colour of the n-th line, and its attributes."""
+    colour, dash = LINES[number % len(LINES)]
+    return colour, f'style="fill:none;stroke:{colour};stroke-width:2" stroke-dasharray="{dash}"'
+
+
+def _tick(anchor: str, x: float, y: float | str, value: float) -> str:
+    """A number beside an axis, short enough for the margin: 0.25, 12.5, 1,200, 1.25M."""
+    if abs(value) >= 1_000_000:
+        shown = f"{value / 1_000_000:.3g}M"
+    else:
+        shown = f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:.3g}"
+    return f'<text class="tick" text-anchor="{anchor}" x="{x}" y="{y}">{shown}</text>'
+
+
+def _label(x: float, y: float, text: str, more: str = "") -> str:
+    return f'<text text-anchor="middle" {more}x="{x}" y="{y}">{escape(text)}</text>'
+
+
+def _turned(x: float, y: float, text: str) -> str:
+    """The label of a vertical axis."""
+    return _label(x, y, text, f'transform="rotate(-90 {x} {y})" ')
+
+
 def _frame(x_label: str, y_label: str, x_axis: Axis, y_axis: Axis) -> str:
-    parts = []
-    for tick in x_axis.ticks:
-        x = _x(x_axis.share(tick))
-        parts.append(f'<text class="tick" text-anchor="middle" x="{x}" y="{_y(0) + 15}">{_number(tick)}</text>')
+    """Ticks, grid and labels of a plot."""
+    parts = [_tick("middle", _x(x_axis.share(tick)), _y(0) + 15, tick) for tick in x_axis.ticks]
     for tick in y_axis.ticks:
         y = _y(y_axis.share(tick))
         parts.append(f'<line class="grid" x1="{_x(0)}" y1="{y}" x2="{_x(1)}" y2="{y}"/>')
-        parts.append(f'<text class="tick" text-anchor="end" x="{LEFT - 6}" y="{y + 4:.1f}">{_number(tick)}</text>')
-    parts.append(f'<text text-anchor="middle" x="{_x(0.5)}" y="{HEIGHT - 4}">{escape(x_label)}</text>')
-    middle = _y(0.5)
-    parts.append(
-        f'<text text-anchor="middle" transform="rotate(-90 12 {middle})" x="12" y="{middle}">{escape(y_label)}</text>'
-    )
-    return "".join(parts)
+        parts.append(_tick("end", LEFT - 6, f"{y + 4:.1f}", tick))
+    return "".join([*parts, _label(_x(0.5), HEIGHT - 4, x_label), _turned(12, _y(0.5), y_label)])
 
 
-def _number(value: float) -> str:
-    """Short enough for the margin: 0.25, 12.5, 1,200, 1.25M."""
-    if abs(value) >= 1_000_000:
-        return f"{value / 1_000_000:.3g}M"
-    return f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:.3g}"
-
-
-def _alone(parts: Sequence[str], width: int, height: int) -> str:
-    """A picture that is a file of its own, on a white ground."""
+def _standalone(parts: Sequence[str], width: int, height: int) -> str:
+    """A picture as a file of its own, on a white ground."""
     style = "text{font:12px sans-serif;fill:#444}.tick{font-size:11px}.grid{stroke:#ddd}"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}">'

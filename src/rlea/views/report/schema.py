@@ -1,4 +1,4 @@
-"""The part of a run's page that says which relations, attributes and classes of the two graphs correspond."""
+"""The section of the report with corresponding relations, attributes and classes."""
 
 from __future__ import annotations
 
@@ -14,14 +14,19 @@ if TYPE_CHECKING:
     from rlea.graph import GraphPair, KnowledgeGraph
 
 ROWS = 15  # of each table
-TITLE = "What corresponds"
+TITLE = "Corresponding relations, attributes and classes"
+ABOUT = (
+    "How likely one term is included in the other: for relations and attributes, the share of the facts about matched "
+    "entities that the other graph states as well; for classes, the share of matched members that are members there. "
+    "→ is source in target, ← is target in source. The narrower of two terms is included in the other, not the other "
+    "way round. With few facts, 100 % is reached easily."
+)
 
 
 def render_schema(schema: Schema, pair: GraphPair | None = None, *, rows: int = ROWS) -> Markup:
-    """The surest relations, attributes and classes as HTML, a table each; nothing where nothing corresponds.
+    """The best correspondences as HTML, one table each for relations, attributes and classes; empty if there are none.
 
-    Where a relation or class is an entity of its graph in `pair`, it is called by its name there, else by the last part
-    of its identifier; the identifier is shown on pointing at it.
+    A term that is an entity of its graph in `pair` is shown by its name, others by the last part of their identifier.
     """
     source, target = (None, None) if pair is None else (pair.source, pair.target)
     tables = [
@@ -29,21 +34,13 @@ def render_schema(schema: Schema, pair: GraphPair | None = None, *, rows: int = 
             "schema.html.j2",
             "alignment_table",
             part,
-            f"the surest {rows} of {len(found):,}" if len(found) > rows else f"{len(found):,} in all",
+            f"the best {rows} of {len(found):,}" if len(found) > rows else f"{len(found):,} in total",
             [_row(one, source, target) for one in found[:rows]],
         )
         for part, found in schema.as_written().parts.items()
         if found
     ]
-    if not tables:
-        return Markup()
-    about = (
-        "How likely one is included in the other: of the facts whose entities have counterparts the share that the "
-        "other graph states, of classes the share of members that are members there. → is source in target, ← target "
-        "in source; the narrower of two terms is in the other, and not the other way round. Where few facts speak, "
-        "100 % is easily reached."
-    )
-    return paragraph(about) + side_by_side(tables)
+    return paragraph(ABOUT) + side_by_side(tables) if tables else Markup()
 
 
 def _row(one: Alignment, source: KnowledgeGraph | None, target: KnowledgeGraph | None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What the terminal shows of a grid of cells: how far it is, which cell is at work, what came of others."""
+"""Progress of a grid of experiment cells in the terminal: finished cells, the running cell, the latest results."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from rich.table import Table
 from rlea.experiments.grid import Cell, State, Watch
 from rlea.experiments.store import Record
 from rlea.progress import Progress as Report
+from rlea.progress import silent
 from rlea.views.terminal import as_text, bar_reporter, err, progress_columns, progress_lines
 
 FINISHED: tuple[State, ...] = ("there", "done", "failed")
@@ -23,9 +24,7 @@ FINISHED: tuple[State, ...] = ("there", "done", "failed")
 
 @contextmanager
 def grid_view(quiet: bool) -> Iterator[tuple[Report, Watch]]:
-    """Bars of the cell at work under a table of the whole grid; a line a cell where there is no terminal."""
-    from rlea.progress import silent
-
+    """A table of the whole grid above the bars of the running cell; without a terminal, one line per finished cell."""
     try:
         if quiet:
             yield silent, Watch()
@@ -36,12 +35,12 @@ def grid_view(quiet: bool) -> Iterator[tuple[Report, Watch]]:
             with Live(console=err, get_renderable=bars.view, refresh_per_second=4, transient=True):
                 yield bars.report, bars
     except KeyboardInterrupt:
-        err.print("Stopped. Finished cells are kept; the same command goes on from there.", highlight=False)
+        err.print("Stopped. Finished cells are kept; the same command resumes from there.", highlight=False)
         raise typer.Exit(130) from None
 
 
 class Lines(Watch):
-    """For log files: a line for every cell that is finished."""
+    """For log files: one line per finished cell."""
 
     def start(self, cells: Sequence[Cell]) -> None:
         self.cells = cells
@@ -54,7 +53,7 @@ class Lines(Watch):
 
 
 class Bars(Watch):
-    """For terminals: finished cells counted in a table, a row a model (or what comes first), a column a pair."""
+    """For terminals: a table of finished cells, one row per model (or stage, or aligner), one column per pair."""
 
     def __init__(self) -> None:
         self.cells: Sequence[Cell] = ()
@@ -63,7 +62,7 @@ class Bars(Watch):
         self._clear()
 
     def _clear(self) -> None:
-        """A cell has its own bars."""
+        """Every cell has its own bars."""
         self.progress = Progress(*progress_columns(), console=err)
         self._report = bar_reporter(self.progress)
 
@@ -71,7 +70,7 @@ class Bars(Watch):
         self._report(stage, done, total, note)
 
     def start(self, cells: Sequence[Cell]) -> None:
-        self.states = ["waiting"] * len(cells)  # first: the view may be drawn in between
+        self.states = ["waiting"] * len(cells)  # before `cells`: another thread may draw the view in between
         self.cells = cells
 
     def tell(self, number: int, state: State, record: Record | None = None, reason: str = "") -> None:
@@ -82,7 +81,7 @@ class Bars(Watch):
             self.last = [*self.last, f"{name_of(self.cells[number])}  {reason or outcome_of(record)}"][-4:]
 
     def view(self) -> Group:
-        """The table, the last cells, and the bars of the one at work."""
+        """The table, the latest cells, and the bars of the running one."""
         cells, states = self.cells, self.states[: len(self.cells)]
         places = [place_of(cell) for cell in cells]
         rows, columns = dict.fromkeys(row for row, _ in places), dict.fromkeys(column for _, column in places)
@@ -112,12 +111,12 @@ def place_of(cell: Cell) -> tuple[str, str]:
 
 
 def name_of(cell: Cell) -> str:
-    """A cell in a few words."""
+    """A short name for a cell."""
     return " ".join(str(value) for key, value in cell.result.items() if (key, value) != ("pool", "test"))
 
 
 def outcome_of(record: Record | None) -> str:
-    """The figures of a finished cell in a few words."""
+    """The main figures of a finished cell."""
     if record is None:
         return ""
     result = record["result"]
