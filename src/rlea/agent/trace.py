@@ -52,21 +52,18 @@ class Trace:
         """The trace of a pass; `tell` gives the features of pairs, (num_pairs, len(columns))."""
         from rlea.search.pairs import Pairs, numbers
 
-        source, target, logits = decisions.pairs.source_ids, decisions.pairs.target_ids, decisions.worth
-        if logits is None:
-            kept, logits = np.zeros(0, np.int64), np.zeros(0, np.float32)
-        else:
-            # Pairs are sorted by source and target and the sort is stable, so ties are in the order of targets.
-            order = np.lexsort((-logits, source))
-            starts = np.searchsorted(source, source[order])
-            is_best = np.arange(len(order)) - starts < RIVALS
-            links = np.isin(numbers(decisions.pairs), numbers(Pairs(decisions.source_ids, decisions.target_ids)))
-            kept = order[is_best | links[order]]
+        source, target, logits = decisions.pairs.source_ids, decisions.pairs.target_ids, decisions.logits
+        # Pairs are sorted by source and target and the sort is stable, so ties are in the order of targets.
+        order = np.lexsort((-logits, source))
+        starts = np.searchsorted(source, source[order])
+        is_best = np.arange(len(order)) - starts < RIVALS
+        links = np.isin(numbers(decisions.pairs), numbers(Pairs(decisions.source_ids, decisions.target_ids)))
+        kept = order[is_best | links[order]]
         pairs = Pairs(np.asarray(source[kept], np.int32), np.asarray(target[kept], np.int32))
         return Trace(
             np.asarray(decisions.source_ids, np.int32),
             np.asarray(decisions.target_ids, np.int32),
-            np.asarray(decisions.keys, np.float32),
+            np.asarray(decisions.priorities, np.float32),
             np.asarray(decisions.confidences, np.float32),
             pairs.source_ids,
             pairs.target_ids,

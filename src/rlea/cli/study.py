@@ -220,7 +220,7 @@ def reproduce(
     from rlea.experiments.desk import Options
     from rlea.experiments.reproduce import reproduce as run
     from rlea.experiments.typed_lists import parse_folds, parse_names, parse_sizes
-    from rlea.views.grid import grid_view
+    from rlea.experiments.grid_view import grid_view
 
     options = Options(
         data=data,

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlea.agent.features import MAX_EDGES
-from rlea.agent.memory import MAX_RELATIONS, Board, Memory, opposite
+from rlea.agent.memory import MAX_RELATIONS, Graphs, Memory, opposite
 from rlea.agent.trace import DECISIONS, RIVALS, Trace
 from rlea.errors import InputError
 from rlea.evidence.contribution import FEATURES
@@ -170,7 +170,7 @@ class Run:
     @cached_property
     def memory(self) -> Memory:
         """The seeds, and the links of the run with their confidences."""
-        board = Board.of(self.pair.source, self.pair.target)
+        board = Graphs.of(self.pair.source, self.pair.target)
         return Memory.of(board, self.pair.train, self.source_ids, self.target_ids, self.confidences)
 
     def evidence_for(self, source: int, target: int) -> PairEvidence:
@@ -182,7 +182,7 @@ class Run:
         memory = self.memory
         trust, like = memory.trust, memory.correspondence
         s_graph, t_graph = self.pair.source, self.pair.target
-        s_side, t_side = memory.board.source, memory.board.target
+        s_side, t_side = memory.graphs.source, memory.graphs.target
         s_expected, t_expected = self._expected
         t_edges = _edges(t_side, target)
         leading: dict[int, list[int]] = {}  # neighbour of the target -> positions of its edges
@@ -273,16 +273,16 @@ class Run:
 
     def _nearby(self, source: int) -> list[int]:
         """Targets to be matched that share matched neighbours with a source, those with the most evidence."""
-        memory, side = self.memory, self.memory.board.target
+        memory, side = self.memory, self.memory.graphs.target
         like, functionality = memory.correspondence, side.functionality
-        evidence = np.zeros(memory.board.num_target, np.float32)
-        for o, away, n in _edges(memory.board.source, source):
+        evidence = np.zeros(memory.graphs.num_target, np.float32)
+        for o, away, n in _edges(memory.graphs.source, source):
             m = memory.counterparts[n]
             if m < 0:
                 continue
             edges = slice(side.starts[m], side.starts[m + 1])
             towards = side.relation_ids[edges]
-            identifying = np.minimum(memory.board.source.functionality[away], functionality[towards])
+            identifying = np.minimum(memory.graphs.source.functionality[away], functionality[towards])
             steps = like[away, towards] * identifying * memory.trust[n]
             steps[like[o, opposite(towards, len(functionality))] <= 0] = 0
             np.add.at(evidence, side.neighbour_ids[edges], steps)
