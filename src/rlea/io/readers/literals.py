@@ -1,4 +1,4 @@
-"""Literals as they stand in files: `"1990"^^<...#date>`, `"Wien"@de` or bare text."""
+"""Literals as files have them: `"1990"^^<...#date>`, `"Wien"@de` or bare text."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ESCAPE = re.compile(
 
 
 def normalised(literals: pl.DataFrame) -> pl.DataFrame:
-    """Languages in lower case and no datatype on plain text, so that every file format tells the same literal alike."""
+    """Languages in lower case and no datatype on plain text, so that a literal is the same in every file format."""
     import polars as pl
 
     return literals.with_columns(

@@ -1,7 +1,7 @@
 """N-Triples and N-Quads by columns: whole blocks of lines at once, for graphs of millions of statements.
 
 One regular expression takes the lines apart. It knows only the forms that files are made of in practice; at the first
-line of another form, be it rare or wrong, the whole file is left to the parser in `rdf`, which knows the grammar and
+line of another form, rare or wrong, the whole file is left to the parser in `rdf`, which knows the grammar and
 says what is wrong where. So nothing here reports an error, and every line taken here means the same there.
 """
 
@@ -53,7 +53,7 @@ _CHARACTERS = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', 
 
 @dataclass(frozen=True, eq=False)
 class Statements:
-    """The statements of a file; IRIs as they stand there, without escapes, and blank nodes as `_:label`.
+    """The statements of a file; IRIs as written, without escapes, and blank nodes as `_:label`.
 
     Columns are text, or categories (all but `value`): then head, tail, entity and class share one set of categories,
     so that equal codes mean equal strings, and so do relation and attribute.

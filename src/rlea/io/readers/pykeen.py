@@ -33,7 +33,7 @@ MODEL_FILE = "trained_model.pkl"
 LABEL_FILE = "training_triples/entity_to_id.tsv.gz"
 SAVE_AGAIN = "save it again with result.save_to_directory(...)"
 EXPORT = "save the vectors as .npy with a file of identifiers (.ids) beside it"
-# What pickled modules call. Nothing is called here, but whoever brings a file that asks for more should be told.
+# What pickled modules call. Nothing is called here, but a file that asks for more is reported.
 _CALLING_PACKAGES = ("torch", "pykeen", "class_resolver", "collections", "copyreg", "functools", "numpy")
 _CALLED_BUILTINS = ("builtins.frozenset", "builtins.getattr", "builtins.set", "builtins.slice")
 _PYTHON_2_NAMES = {"__builtin__": "builtins", "copy_reg": "copyreg"}  # written by the older protocols
@@ -42,7 +42,7 @@ _NUMBER_TYPES = {"torch.HalfStorage": "f2", "torch.FloatStorage": "f4", "torch.D
 
 @dataclass(frozen=True, eq=False)
 class PykeenModel:
-    """A table of entity vectors; row i belongs to `identifiers[i]`, which stands in line `lines[i]` of its file."""
+    """A table of entity vectors; row i belongs to `identifiers[i]`, in line `lines[i]` of its file."""
 
     identifiers: list[str]
     lines: list[int]
@@ -51,7 +51,7 @@ class PykeenModel:
 
 
 def is_pykeen_folder(folder: Path) -> bool:
-    """Whether a folder looks like one of PyKEEN's, be it that a part is missing."""
+    """Whether a folder looks like one of PyKEEN's, complete or not."""
     return (folder / MODEL_FILE).exists() or (folder / LABEL_FILE).parent.is_dir()
 
 
