@@ -354,18 +354,9 @@ def test_models_of_names_are_refused_in_one_sentence(run_cli, folder, name):
             assert done.code == 2
             assert f"{name} looks at names and these are hidden" in done.err
             assert "aligne" in done.err
+    more = {"fold": None, "seed": 0, "device": "cpu", "episodes": 1, "hidden": ["names"]}
     with pytest.raises(InputError, match="these are hidden"):
-        commands.train_to_file(
-            folder,
-            name,
-            "context",
-            folder / "a.safetensors",
-            fold=None,
-            seed=0,
-            device="cpu",
-            episodes=1,
-            hidden=["names"],
-        )
+        commands.train_to_file(folder, name, "context", folder / "a.safetensors", **more)
 
 
 def test_only_what_there_is_can_be_hidden(run_cli, folder):

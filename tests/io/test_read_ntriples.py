@@ -112,34 +112,28 @@ statements = st.tuples(
 ).map("".join)
 lines = st.one_of(statements, statements, statements, comments, gaps)
 graph_names = st.one_of(st.just(""), labels.map(" ".__add__), st.just(" <http://g>"), st.just("\t<http://g h> "))
+quads = st.tuples(nodes, predicates, st.one_of(nodes, values), graph_names).map(lambda parts: f"{' '.join(parts)} .")
+quad_lines = st.one_of(quads, quads, comments, gaps)
 
 
+@pytest.mark.parametrize("name", ["x.nt", "x.nq"])
 @quick
 @given(
-    st.lists(lines, max_size=12),
+    st.data(),
     st.sampled_from(["\n", "\r\n"]),
     st.booleans(),
     st.sampled_from(["plain", "gzip", "byte order mark"]),
 )
 def test_usual_lines_are_read_by_columns_alike(
-    tmp_path: Path, written: list[str], line_end: str, ends: bool, packing: str
+    tmp_path: Path, name: str, data: st.DataObject, line_end: str, ends: bool, packing: str
 ) -> None:
+    written = data.draw(st.lists(quad_lines if name == "x.nq" else lines, max_size=12))
     content = (line_end.join(written) + (line_end if ends else "")).encode()
     if packing == "gzip":
         content = gzip.compress(content, mtime=0)
     elif packing == "byte order mark":
         content = b"\xef\xbb\xbf" + content
-    path = put(tmp_path, content)
-    found = outcome(by_columns, path)
-    assert found
-    assert found == outcome(by_statements, path)
-
-
-@quick
-@given(st.lists(st.tuples(nodes, predicates, st.one_of(nodes, values), graph_names), min_size=1, max_size=6))
-def test_quads_are_read_by_columns_alike(tmp_path: Path, quads: list[tuple[str, str, str, str]]) -> None:
-    text = "".join(f"{head} {relation} {tail}{graph} .\n" for head, relation, tail, graph in quads)
-    path = put(tmp_path, text, "x.nq")
+    path = put(tmp_path, content, name)
     found = outcome(by_columns, path)
     assert found
     assert found == outcome(by_statements, path)
@@ -237,24 +231,6 @@ def test_rare_forms_are_left_to_the_parser(rare: str | bytes, tmp_path: Path) ->
     assert by_columns(path) is None
     assert outcome(read_rdf, path) == outcome(by_statements, path)
     assert read_rdf(path).num_entities > 0
-
-
-@pytest.mark.parametrize(
-    ("written", "value"),
-    [
-        (r"\t\b\n\r\f\"\'\\", "\t\b\n\r\f\"'\\"),
-        (r"\u00e9\U0001F600", "é😀"),
-        (r"\ud83d\uDE00", "😀"),
-        (r"\\u00e9", r"\u00e9"),
-        (r"\u0000", "\0"),
-        ("\x00\x0b\x0c\x1c\x85\u2028\ufeff", "\x00\x0b\x0c\x1c\x85\u2028\ufeff"),
-        ("", ""),
-    ],
-)
-def test_escapes_are_decoded(written: str, value: str, tmp_path: Path) -> None:
-    graph = by_columns(put(tmp_path, f'{A} {P} "{written}" .\n{A} {P} "other" .'))
-    assert graph is not None
-    assert set(graph.literals.values) == {value, "other"}
 
 
 # ---- blocks ---------------------------------------------------------------------------------------------------------

@@ -121,8 +121,8 @@ class KnowledgeGraph:
 
         `triples` has the string columns head, relation, tail; `literals` the string columns entity, attribute,
         value, datatype, language. All but value may be categorical instead, which saves time and memory. `names`
-        overrides the name that would be chosen from labels and local names; `entities` adds entities that stand in
-        no triple.
+        overrides the name that would be chosen from labels and local names; `entities` adds entities without
+        a triple.
         """
         import polars as pl
 
@@ -136,16 +136,16 @@ class KnowledgeGraph:
         languages, (language,) = _number(literals["language"].fill_null(""))
 
         coded = _sorted_rows(pl.DataFrame({"h": head, "r": relation, "t": tail}))
-        told = _sorted_rows(
+        rows = _sorted_rows(
             pl.DataFrame({"e": entity, "a": attribute, "value": literals["value"], "d": datatype, "l": language})
         )
         facts = Literals.of(
-            told["e"].to_numpy(),
-            told["a"].to_numpy(),
-            told["value"].to_list(),
+            rows["e"].to_numpy(),
+            rows["a"].to_numpy(),
+            rows["value"].to_list(),
             # One string object for all literals of a datatype: a graph has millions of literals and few datatypes.
-            map(datatypes.__getitem__, told["d"].to_list()),
-            map(languages.__getitem__, told["l"].to_list()),
+            map(datatypes.__getitem__, rows["d"].to_list()),
+            map(languages.__getitem__, rows["l"].to_list()),
         )
         return KnowledgeGraph(
             entities=identifiers,
@@ -223,7 +223,7 @@ class GraphPair:
 
     `train` are the seeds, `valid` the links for choosing settings, `test` the links that only `metrics` may read.
     `fold` is empty where the data has no folds; `notes` say what a user should know about how the data was read.
-    `default_pool` names the entities to be matched unless told otherwise: those of the "test" links, as benchmarks do,
+    `default_pool` names the entities to be matched by default: those of the "test" links, as benchmarks do,
     or "all" without a seed, as for graphs of one's own, where knowing who is in gold would be a hint. `inputs` has what
     a run needs to read the pair again: the absolute paths by the parameters of `rlea.read` (source, target, fold,
     seeds, valid, gold; only those given), or `demo`. It is empty for data in memory and no part of the fingerprint.
@@ -264,8 +264,8 @@ class GraphPair:
 def choose_pool(pair: GraphPair, pool: str = "auto") -> tuple[str, Ids, Ids]:
     """The entities to be matched: those of the test links, or all without a seed.
 
-    Each side stands in a random order of its own. Entities are numbered by identifier, and where both graphs use the
-    same identifiers the counterparts would have the same position: whoever settled a tie by position would be right.
+    Each side has a random order of its own. Entities are numbered by identifier, and where both graphs use the
+    same identifiers the counterparts would have the same position: a tie settled by position would be settled right.
     """
     if pool == "auto":
         pool = pair.default_pool if len(pair.test) else "all"

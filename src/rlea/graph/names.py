@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _W3 = "http://www.w3.org/"
 # Labels proper come before the local name; the second group only helps where the local name is a code such as Q42:
-# in Wikipedia-derived graphs foaf:name holds native and former names, and "Cinco_(film)" tells more than "Cinco".
+# in Wikipedia-derived graphs foaf:name holds native and former names, and "Cinco_(film)" says more than "Cinco".
 LABELS = (
     _W3 + "2000/01/rdf-schema#label",
     _W3 + "2004/02/skos/core#prefLabel",
@@ -62,12 +62,12 @@ def is_readable(name: str) -> bool:
 
 
 def is_mark(character: str) -> bool:
-    """Whether it stands with a letter and is none itself: an accent, or the vowel sign of an Indic script."""
+    """Whether it belongs to a letter before it: an accent, or the vowel sign of an Indic script."""
     return unicodedata.category(character).startswith("M")
 
 
 def is_vowel_sign(character: str) -> bool:
-    """Whether it is a mark that tells words apart as letters do. Accents are none, nor selectors of glyphs."""
+    """Whether it is a mark that distinguishes words as letters do, unlike accents and selectors of glyphs."""
     is_spoken = unicodedata.category(character) in ("Mc", "Mn") and not unicodedata.combining(character)
     return is_spoken and not _SELECTORS.match(character)
 

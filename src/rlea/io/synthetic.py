@@ -41,7 +41,7 @@ _ROUNDS = 50  # of drawing facts anew that were drawn twice; large graphs need t
 _ROWS_AT_A_TIME = 250_000
 
 # What a relation allows: any triple; one tail per head; one head per tail; both. Functional relations are what makes
-# neighbours telling, and inverse functional ones are rarer in real graphs.
+# neighbours informative, and inverse functional ones are rarer in real graphs.
 _ANY, _FUNCTIONAL, _INVERSE, _BOTH = range(4)
 _KINDS = (_ANY, _FUNCTIONAL, _ANY, _FUNCTIONAL, _INVERSE, _ANY, _FUNCTIONAL, _BOTH, _ANY, _FUNCTIONAL)
 
@@ -54,12 +54,12 @@ class SyntheticSettings:
     triples_per_entity: float = 5.0  # facts before any are dropped; common benchmarks have 2 to 7
     num_relations: int = 50  # the 15K benchmarks have 28 to 267
     num_attributes: int = 20  # beside the label
-    values_per_entity: float = 1.0  # attribute values beside the label; enough to tell, not to decide
+    values_per_entity: float = 1.0  # attribute values beside the label; they help but do not decide
     drop: float = 0.1  # share of the facts and values that either graph lacks, independently
     add: float = 0.05  # spurious triples in either graph, as a share of its facts
     rename_relations: bool = True  # also attributes; two sources hardly ever share a vocabulary
-    split_relations: float = 0.1  # share of relations that the target tells apart in two (only if renamed)
-    merge_relations: float = 0.1  # share of relations that the target does not tell from another (only if renamed)
+    split_relations: float = 0.1  # share of relations that the target splits in two (only if renamed)
+    merge_relations: float = 0.1  # share of relations that the target merges with another (only if renamed)
     name_noise: float = 0.1  # share of letters, but for initials, that target names lose, double or change
     respell: float = 0.0  # share of target names in another orthography, half of these with the words swapped
     nameless: float = 0.0  # share of either graph's entities without a label, independently
@@ -179,7 +179,7 @@ class _Side:
     relations: tuple[str, ...]
     attributes: tuple[str, ...]
     datatypes: tuple[str, ...]  # one per attribute
-    triples: Array  # (num_triples, 3), sorted: the order of lines tells nothing
+    triples: Array  # (num_triples, 3), sorted, so that the order of lines gives nothing away
     values: Array  # (num_values, 3): entity, attribute, value; sorted
     labels: list[str]  # (num_entities,), "" where there is none
 
@@ -252,7 +252,7 @@ def _slices(number: int) -> Iterator[slice]:
 
 @dataclass(frozen=True, eq=False)
 class _World:
-    """What there is to tell about the entities that both graphs have."""
+    """The facts and values of the entities that both graphs have."""
 
     kinds: Array  # (num_relations,)
     facts: Array  # (num_facts, 3): head, relation, tail
@@ -401,7 +401,7 @@ def _consistent(facts: Array, kinds: Array, num_entities: int) -> Array:
 
 
 def _first(keys: Array) -> NDArray[np.bool_]:
-    """Which of the keys stand there for the first time."""
+    """Which of the keys occur for the first time."""
     result = np.zeros(len(keys), dtype=bool)
     result[np.unique(keys, return_index=True)[1]] = True
     return result

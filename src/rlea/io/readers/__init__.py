@@ -14,7 +14,7 @@ __all__ = ["is_pair", "read_graph", "read_pair"]
 
 
 def is_pair(path: str | Path) -> bool:
-    """Whether a path is a folder in one of the layouts that `read_pair` knows, be it complete or not."""
+    """Whether a path is a folder in one of the layouts that `read_pair` knows, complete or not."""
     path = Path(path)
     return path.is_dir() and bool(_kind_of_pair(path))
 
@@ -52,7 +52,7 @@ def read_graph(path: str | Path) -> KnowledgeGraph:
 def read_pair(path: str | Path, fold: str | None = None) -> GraphPair:
     """A pair of graphs with its links, from a folder in the layout of OpenEA, of DBP15K, or of this program.
 
-    `fold` chooses among the folds of an OpenEA folder, "1" unless told; other layouts have none.
+    `fold` chooses among the folds of an OpenEA folder, "1" by default; other layouts have none.
     """
     path = Path(path)
     if not path.exists():

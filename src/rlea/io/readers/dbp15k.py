@@ -32,7 +32,7 @@ def read_dbp15k(folder: str | Path) -> GraphPair:
 
     The numbers are used to decode the files and then forgotten: entities are numbered anew in the order of their
     URIs, so that neither shared numbers of seeds nor neighbouring numbers of test pairs give anything away. Where the
-    shared number of a seed is missing from one of the id files, the other side's number or URI stands in, with a note.
+    shared number of a seed is missing from one of the id files, the other side's number or URI is used, with a note.
     """
     check_folder(Path(folder))
     folder = data_folder(Path(folder))
@@ -82,7 +82,7 @@ def data_folder(folder: Path) -> Path:
 
 
 def is_dbp15k(folder: Path) -> bool:
-    """Whether a folder has files of this layout, be they complete or not."""
+    """Whether a folder has files of this layout, complete or not."""
     return any((folder / name).is_file() for name in MARKS)
 
 

@@ -38,11 +38,11 @@ def make_pair(
 ) -> GraphPair:
     """A pair with its links: train, valid and test in this order, None for a split without a file.
 
-    The splits are made disjoint. A link of which an entity stands in an earlier split is left out with a note: if it
+    The splits are made disjoint. A link with an entity of an earlier split is left out with a note: if it
     is the same link, the training has seen it, and if not, it contradicts that link.
     """
     source, target = graphs
-    told = [*notes]
+    all_notes = [*notes]
     separated: list[Links] = []
     target_of: dict[int, int] = {}
     source_of: dict[int, int] = {}
@@ -55,18 +55,18 @@ def make_pair(
         same = [row for row, (first, second) in enumerate(pairs) if target_of.get(first) == second]
         touched = {row for row, (first, second) in enumerate(pairs) if first in target_of or second in source_of}
         contradicting = sorted(touched.difference(same))
-        told += split.notes
+        all_notes += split.notes
         for found, reason in (
             (same, "that also stand in another split"),
             (contradicting, "that contradict a link of another split"),
         ):
-            told += _left_out(file, [split.rows[row] for row in found], reason)
+            all_notes += _left_out(file, [split.rows[row] for row in found], reason)
         kept = [row for row in range(len(pairs)) if row not in touched]
         target_of.update(pairs[row] for row in kept)
         source_of.update((pairs[row][1], pairs[row][0]) for row in kept)
         separated.append(Links.of(split.links.source_ids[kept], split.links.target_ids[kept]))
     train, valid, test = separated
-    return GraphPair(name, source, target, train, valid, test, notes=tuple(told), **more)
+    return GraphPair(name, source, target, train, valid, test, notes=tuple(all_notes), **more)
 
 
 def place_links(file: LinkFile, source: KnowledgeGraph, target: KnowledgeGraph) -> PlacedLinks:

@@ -1,4 +1,4 @@
-"""Literals as they stand in files: `"1990"^^<...#date>`, `"Wien"@de` or bare text."""
+"""Literals as files have them: `"1990"^^<...#date>`, `"Wien"@de` or bare text."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ _TAGGED = (
 )
 # `"Foo" and "Bar"` is bare text with quotes in it, not the quoted value `Foo" and "Bar`.
 _QUOTED = r'(?s)^"((?:[^"\\]|\\.)*)"$'
-_ESCAPE = re.compile(
+CODE_POINT = (  # the escapes of N-Triples for any character; see `code_point`
     r"\\u(?P<high>[dD][89abAB][0-9A-Fa-f]{2})\\u(?P<low>[dD][c-fC-F][0-9A-Fa-f]{2})"
-    r"|\\u(?P<short>[0-9A-Fa-f]{4})|\\U(?P<long>[0-9A-Fa-f]{8})|\\(?P<char>[\"\\])|\\\Z"
+    r"|\\u(?P<short>[0-9A-Fa-f]{4})|\\U(?P<long>[0-9A-Fa-f]{8})"
 )
+_ESCAPE = re.compile(CODE_POINT + r"|\\(?P<char>[\"\\])|\\\Z")
 
 
 def normalised(literals: pl.DataFrame) -> pl.DataFrame:
-    """Languages in lower case and no datatype on plain text, so that every file format tells the same literal alike."""
+    """Languages in lower case and no datatype on plain text, so that a literal is the same in every file format."""
     import polars as pl
 
     return literals.with_columns(
@@ -74,15 +75,17 @@ def unescape(text: str) -> str:
 def _decode(match: re.Match[str]) -> str:
     if match["char"]:
         return match["char"]
-    if match["high"]:
-        pair = bytes.fromhex(match["high"]) + bytes.fromhex(match["low"])
-        return pair.decode("utf-16-be")
-    digits = match["short"] or match["long"]
-    if digits is None:
+    if match[0] == "\\":
         # A backslash at the very end is what stripping the quotes left of an escaped quote.
         return '"'
-    number = int(digits, 16)
-    # Neither half a surrogate pair nor a zero byte could be written to every file format.
-    if number == 0 or 0xD800 <= number < 0xE000 or number > 0x10FFFF:
-        return match[0]
-    return chr(number)
+    character = code_point(match)
+    # A zero byte could not be written to every file format.
+    return match[0] if character is None or character == "\x00" else character
+
+
+def code_point(match: re.Match[str]) -> str | None:
+    """The character of a match of CODE_POINT, None where there is no such character."""
+    if match["high"]:
+        return bytes.fromhex(match["high"] + match["low"]).decode("utf-16-be")
+    number = int(match["short"] or match["long"], 16)
+    return None if 0xD800 <= number < 0xE000 or number > 0x10FFFF else chr(number)

@@ -1,7 +1,7 @@
 """N-Triples and N-Quads by columns: whole blocks of lines at once, for graphs of millions of statements.
 
 One regular expression takes the lines apart. It knows only the forms that files are made of in practice; at the first
-line of another form, be it rare or wrong, the whole file is left to the parser in `rdf`, which knows the grammar and
+line of another form, rare or wrong, the whole file is left to the parser in `rdf`, which knows the grammar and
 says what is wrong where. So nothing here reports an error, and every line taken here means the same there.
 """
 
@@ -14,6 +14,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import IO, TYPE_CHECKING
+
+from rlea.io.readers.literals import CODE_POINT, code_point
 
 if TYPE_CHECKING:
     import polars as pl
@@ -44,16 +46,13 @@ _TRIPLE_LINE = rf"{_STATEMENT}{_SPACE}\.{_COMMENT}"
 _QUAD_LINE = rf"{_STATEMENT}{_GRAPH_AND_SPACE}\.{_COMMENT}"
 _NO_STATEMENT = rf"^{_COMMENT}"
 
-_ESCAPE = re.compile(
-    r"\\u(?P<high>[dD][89abAB][0-9A-Fa-f]{2})\\u(?P<low>[dD][c-fC-F][0-9A-Fa-f]{2})"
-    r"|\\u(?P<short>[0-9A-Fa-f]{4})|\\U(?P<long>[0-9A-Fa-f]{8})|\\(?P<char>[tbnrf\"'\\])|\\"
-)
+_ESCAPE = re.compile(CODE_POINT + r"|\\(?P<char>[tbnrf\"'\\])|\\")
 _CHARACTERS = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', "'": "'", "\\": "\\"}
 
 
 @dataclass(frozen=True, eq=False)
 class Statements:
-    """The statements of a file; IRIs as they stand there, without escapes, and blank nodes as `_:label`.
+    """The statements of a file; IRIs as written, without escapes, and blank nodes as `_:label`.
 
     Columns are text, or categories (all but `value`): then head, tail, entity and class share one set of categories,
     so that equal codes mean equal strings, and so do relation and attribute.
@@ -171,9 +170,7 @@ def _unescaped(column: pl.Series) -> pl.Series:
 def _decode(match: re.Match[str]) -> str:
     if match["char"]:
         return _CHARACTERS[match["char"]]
-    if match["high"]:
-        return bytes.fromhex(match["high"] + match["low"]).decode("utf-16-be")
-    number = int(match["short"] or match["long"] or "110000", 16)
-    if 0xD800 <= number < 0xE000 or number > 0x10FFFF:
+    character = None if match[0] == "\\" else code_point(match)
+    if character is None:
         raise _OtherForm
-    return chr(number)
+    return character

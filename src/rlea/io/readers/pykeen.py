@@ -13,7 +13,6 @@ it names is replaced by a stand-in that notes what it is given, and the numbers 
 
 from __future__ import annotations
 
-import csv
 import io
 import pickle
 import pickletools
@@ -27,13 +26,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlea.errors import InputError
+from rlea.io.readers.columns import Columns, named_table, split_commas
 from rlea.io.readers.text import check_file, read_text, shown
 
 MODEL_FILE = "trained_model.pkl"
 LABEL_FILE = "training_triples/entity_to_id.tsv.gz"
 SAVE_AGAIN = "save it again with result.save_to_directory(...)"
 EXPORT = "save the vectors as .npy with a file of identifiers (.ids) beside it"
-# What pickled modules call. Nothing is called here, but whoever brings a file that asks for more should be told.
+# What pickled modules call. Nothing is called here, but a file that asks for more is reported.
 _CALLING_PACKAGES = ("torch", "pykeen", "class_resolver", "collections", "copyreg", "functools", "numpy")
 _CALLED_BUILTINS = ("builtins.frozenset", "builtins.getattr", "builtins.set", "builtins.slice")
 _PYTHON_2_NAMES = {"__builtin__": "builtins", "copy_reg": "copyreg"}  # written by the older protocols
@@ -42,7 +42,7 @@ _NUMBER_TYPES = {"torch.HalfStorage": "f2", "torch.FloatStorage": "f4", "torch.D
 
 @dataclass(frozen=True, eq=False)
 class PykeenModel:
-    """A table of entity vectors; row i belongs to `identifiers[i]`, which stands in line `lines[i]` of its file."""
+    """A table of entity vectors; row i belongs to `identifiers[i]`, in line `lines[i]` of its file."""
 
     identifiers: list[str]
     lines: list[int]
@@ -51,7 +51,7 @@ class PykeenModel:
 
 
 def is_pykeen_folder(folder: Path) -> bool:
-    """Whether a folder looks like one of PyKEEN's, be it that a part is missing."""
+    """Whether a folder looks like one of PyKEEN's, complete or not."""
     return (folder / MODEL_FILE).exists() or (folder / LABEL_FILE).parent.is_dir()
 
 
@@ -202,7 +202,7 @@ def _read_tensor(path: Path, archive: zipfile.ZipFile, root: str, tensor: Any) -
             raise InputError("the table of entity vectors is no plain matrix", path=path, remedy=EXPORT)
     if storage.origin not in _NUMBER_TYPES:
         raise InputError(
-            f"the entity vectors are of type {_kind_of_storage(storage)}",
+            f"the entity vectors are of type {storage.origin.rpartition('.')[2].removesuffix('Storage').lower()}",
             path=path,
             remedy="save the model in single precision (model.float())",
         )
@@ -211,10 +211,6 @@ def _read_tensor(path: Path, archive: zipfile.ZipFile, root: str, tensor: Any) -
     number_type = np.dtype((">" if is_big else "<") + _NUMBER_TYPES[storage.origin])
     numbers = np.frombuffer(archive.read(f"{root}data/{key}"), dtype=number_type)
     return numbers[offset : offset + rows * dim].reshape(rows, dim)
-
-
-def _kind_of_storage(storage: type[_Inert]) -> str:
-    return storage.origin.rpartition(".")[2].removesuffix("Storage").lower()
 
 
 def _read_labels(path: Path, num_rows: int) -> tuple[list[str], list[int]]:
@@ -226,29 +222,19 @@ def _read_labels(path: Path, num_rows: int) -> tuple[list[str], list[int]]:
             remedy="train on a TriplesFactory with labels and save the result again",
         )
     # Labels with a tab, a quote or a line end in them are quoted, as in .csv.
-    reader = csv.reader(io.StringIO(read_text(path), newline=""), delimiter="\t", strict=True)
+    rows = split_commas(path, read_text(path), "\t")
+    frame = named_table(path, rows, Columns(("id", "label"), may_be_empty=("label",))).frame
     found: dict[int, tuple[str, int]] = {}
-    try:
-        if sorted(header := next(reader)) != ["id", "label"]:
-            raise InputError("the columns are not id and label", path=path, line=1, remedy=SAVE_AGAIN)
-        line = reader.line_num + 1
-        for fields in reader:
-            row = dict(zip(header, fields, strict=False)) if len(fields) == 2 else {}
-            number = int(row["id"]) if row.get("id", "").isdecimal() and len(row["id"]) < 19 else -1
-            if not 0 <= number < num_rows or number in found:
-                wanted = f"an id below {num_rows}, each once, and a label are needed"
-                raise InputError(
-                    f"{wanted}, not {shown(chr(9).join(fields))}",
-                    path=path,
-                    line=line,
-                    remedy=f"take this file and {MODEL_FILE} from one training",
-                )
-            found[number] = (row["label"], line)
-            line = reader.line_num + 1
-    except csv.Error as error:
-        raise InputError(
-            f"the quotes are wrong ({error})", path=path, line=reader.line_num, remedy=SAVE_AGAIN
-        ) from error
+    for text, label, line in frame.select("id", "label", "line").iter_rows():
+        number = int(text) if text.isdecimal() and len(text) < 19 else -1
+        if not 0 <= number < num_rows or number in found:
+            raise InputError(
+                f"an id below {num_rows}, each once, is needed, not {shown(text)}",
+                path=path,
+                line=line,
+                remedy=f"take this file and {MODEL_FILE} from one training",
+            )
+        found[number] = label, line
     if len(found) != num_rows:
         raise InputError(
             f"has {len(found)} labels for the {num_rows} vectors of {MODEL_FILE}",

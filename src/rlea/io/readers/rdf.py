@@ -54,14 +54,14 @@ _RANDOM_LABEL = re.compile(r"[0-9a-f]{24,32}")
 
 
 def read_rdf(path: str | Path) -> KnowledgeGraph:
-    """A graph from an RDF file, the format told by its extension.
+    """A graph from an RDF file, the format by its extension.
 
     - IRIs and blank nodes (as `_:label`) become entities, predicates between them relations.
     - Literals become literals; the datatype xsd:string is stored as "".
     - `rdf:type` triples become literals too, with the attribute rdf:type, the class IRI as value and the datatype
-      rdfs:Resource: a class tells about an entity but is no entity to be linked, unless the file says more of it.
+      rdfs:Resource: a class describes an entity but is no entity to be linked, unless the file says more of it.
     - `x rdf:type rdfs:Resource` holds of everything, so it only declares the entity x; so graphs keep entities
-      that stand in no other triple.
+      without any other triple.
     - `urn:rlea:` IRIs are turned back into the identifiers they stand for (see `rlea.graph.iri`).
     - Named graphs are merged; statements about the file itself (`<>` without a base) are left out.
 
@@ -172,8 +172,8 @@ def _read_by_quads(quads: Iterable[Any], blank: _BlankLabels) -> Statements:
 class _BlankLabels(dict[str, str]):
     """The parser's name of a blank node -> ours. Nodes without a label are numbered as the file brings them up.
 
-    The parser gives them random names; a graph must be the same every time it is read. The brackets cannot stand in a
-    label that a file gives. Without a path all nodes keep their labels.
+    The parser gives them random names; a graph must be the same every time it is read. The brackets cannot occur in a
+    label of a file. Without a path all nodes keep their labels.
     """
 
     def __init__(self, path: Path | None = None) -> None:

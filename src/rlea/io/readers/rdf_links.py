@@ -40,7 +40,7 @@ def read_rdf_links(path: Path) -> LinkFile:
             remedy="give links as owl:sameAs triples, in the Alignment API format, or as TSV",
         )
     if rdf_format(path) in LINE_FORMATS:
-        # One statement per line, so the n-th quad stands on the n-th line that is neither blank nor a comment.
+        # One statement per line, so the n-th quad is on the n-th line that is neither blank nor a comment.
         texts = (line.strip() for line in read_text(path).split("\n"))
         lines = [number for number, text in enumerate(texts, start=1) if text and not text.startswith("#")]
         if len(lines) == num_quads:  # not so where lines end in a carriage return alone

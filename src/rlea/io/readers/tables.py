@@ -71,7 +71,7 @@ def graph_of_tables(tables: Mapping[str, Table]) -> KnowledgeGraph:
 
 
 def find_table(folder: Path, stem: str) -> Path | None:
-    """The table of that name in a folder, or None; more than one is an error, as nobody could tell which counts."""
+    """The table of that name in a folder, or None; more than one is an error, as it is not clear which one counts."""
     found = [
         path
         for path in sorted(folder.iterdir())

@@ -26,7 +26,7 @@ SAVE_AS_UTF8 = "save it as UTF-8 text"
 
 
 def shown(text: str, limit: int = 80) -> str:
-    """A piece of a file as it may stand in a one-line message: quoted, escaped, cut at `limit` characters."""
+    """A piece of a file for a one-line message: quoted, escaped, cut at `limit` characters."""
     return repr(text if len(text) <= limit else text[: limit - 1] + "…")
 
 
@@ -82,7 +82,7 @@ def check_marks(path: Path, head: bytes) -> None:
 
 
 def read_bytes(path: Path) -> bytes:
-    """The content of a file, unpacked if it is gzip (told by its first bytes, whatever its name)."""
+    """The content of a file, unpacked if it is gzip (judged by its first bytes, not its name)."""
     check_file(path)
     try:
         content = path.read_bytes()

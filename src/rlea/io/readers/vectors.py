@@ -7,7 +7,7 @@
     folder                trained_model.pkl, training_triples/: saved by PyKEEN, see `rlea.io.readers.pykeen`
     x.vec, x.w2v, x.txt   word2vec text: identifier and numbers on each line, after an optional line "rows dimensions"
 
-Vectors are put in the order of the graphs' entities; those of other identifiers are left aside.
+Vectors are put in the order of the graphs' entities; those of other identifiers are ignored.
 """
 
 from __future__ import annotations
@@ -34,13 +34,11 @@ FORMAT = 1  # the newest form of the metadata in safetensors files that is under
 
 @dataclass(frozen=True, eq=False)
 class _Block:
-    """Some vectors of a file with their identifiers, and where row i of the matrix stands in the file."""
+    """Vectors of a file with their identifiers."""
 
     path: Path
     index: Mapping[str, int]  # identifier -> row
     matrix: Matrix  # (num_rows, dim)
-    unit: str = "row"
-    numbers: Sequence[int] = ()  # empty: row i is number i + 1
 
 
 def read_embeddings(path: str | Path, source: KnowledgeGraph, target: KnowledgeGraph) -> Embeddings:
@@ -51,9 +49,9 @@ def read_embeddings(path: str | Path, source: KnowledgeGraph, target: KnowledgeG
     info: dict[str, Any] = {}
     if is_pykeen_folder(path):
         model = read_pykeen(path)
-        index = _index(path / LABEL_FILE, model.identifiers, "line", model.lines)
         matrix = _numeric(path / MODEL_FILE, model.table, "the table of vectors")
-        blocks, info = (_checked(_Block(path / MODEL_FILE, index, matrix)),) * 2, model.info
+        ids = _Identifiers(path / LABEL_FILE, model.identifiers, "line", model.lines)
+        blocks, info = (_block(path / MODEL_FILE, matrix, ids),) * 2, model.info
     elif path.is_dir():
         blocks = (_read_npy(path / "source.npy"), _read_npy(path / "target.npy"))
     elif suffix == ".safetensors":
@@ -69,10 +67,12 @@ def read_embeddings(path: str | Path, source: KnowledgeGraph, target: KnowledgeG
             path=path,
             remedy="give .safetensors, .npy with .ids beside it, or word2vec text as .vec, .w2v or .txt",
         )
-    if blocks[0].matrix.shape[1] != blocks[1].matrix.shape[1]:
-        dims = f"{blocks[0].matrix.shape[1]} and {blocks[1].matrix.shape[1]} dimensions"
+    dims = [block.matrix.shape[1] for block in blocks]
+    if dims[0] != dims[1]:
         raise InputError(
-            f"the source and target vectors have {dims}", path=path, remedy="give vectors of one common space"
+            f"the source and target vectors have {dims[0]} and {dims[1]} dimensions",
+            path=path,
+            remedy="give vectors of one common space",
         )
     return Embeddings(
         _in_order(blocks[0], source, "source"), _in_order(blocks[1], target, "target"), name, measure, info
@@ -93,44 +93,42 @@ def _in_order(block: _Block, graph: KnowledgeGraph, side: str) -> Matrix:
     return np.ascontiguousarray(block.matrix[rows], dtype=np.float32)
 
 
-def _checked(block: _Block) -> _Block:
-    """The block, unless a vector in it has NaN or infinite numbers."""
-    finite = np.isfinite(block.matrix).all(axis=1)
+@dataclass(frozen=True, eq=False)
+class _Identifiers:
+    """The identifier of every row of a matrix, and where it is in its file."""
+
+    path: Path
+    texts: Sequence[str]
+    unit: str
+    numbers: Sequence[int] = ()  # empty: row i is number i + 1
+
+    def number(self, row: int) -> int:
+        return self.numbers[row] if self.numbers else row + 1
+
+
+def _block(path: Path, matrix: Matrix, ids: _Identifiers) -> _Block:
+    """The vectors with their identifiers, each once, unless a number is not finite."""
+    index: dict[str, int] = {}
+    for row, identifier in enumerate(ids.texts):
+        place = ids.path, ids.unit, ids.number(row)
+        if not identifier.strip():
+            raise error_at(*place, "the identifier is empty", "give every vector an identifier")
+        before = index.setdefault(identifier, row)
+        if before != row:
+            problem = f"the identifier {shown(identifier)} was given before, at {ids.unit} {ids.number(before)}"
+            raise error_at(*place, problem, "keep one vector per identifier")
+    finite = np.isfinite(matrix).all(axis=1)
     if not finite.all():
         row = int(np.argmin(finite))
-        number = block.numbers[row] if block.numbers else row + 1
-        raise error_at(
-            block.path,
-            block.unit,
-            number,
-            f"the vector has numbers that are not finite (there are {int((~finite).sum())} such vectors)",
-            "train the vectors again or replace NaN and infinity",
-        )
-    return block
-
-
-def _index(path: Path, identifiers: Sequence[str], unit: str, numbers: Sequence[int] = ()) -> dict[str, int]:
-    """Identifier -> row, each once."""
-    index: dict[str, int] = {}
-    for row, identifier in enumerate(identifiers):
-        number = numbers[row] if numbers else row + 1
-        if not identifier.strip():
-            raise error_at(path, unit, number, "the identifier is empty", "give every vector an identifier")
-        if index.setdefault(identifier, row) != row:
-            before = index[identifier]
-            raise error_at(
-                path,
-                unit,
-                number,
-                f"the identifier {shown(identifier)} already stands at {unit} "
-                f"{numbers[before] if numbers else before + 1}",
-                "keep one vector per identifier",
-            )
-    return index
+        # Lines are those of the identifiers, so they say where the vector is only if both are in one file.
+        unit, number = (ids.unit, ids.number(row)) if ids.path == path else ("row", row + 1)
+        problem = f"the vector has numbers that are not finite (there are {int((~finite).sum())} such vectors)"
+        raise error_at(path, unit, number, problem, "train the vectors again or replace NaN and infinity")
+    return _Block(path, index, matrix)
 
 
 def _numeric(path: Path, matrix: NDArray[Any], what: str) -> Matrix:
-    """A matrix in single precision, or an error if it is none."""
+    """The matrix in single precision, unless it is no matrix of numbers."""
     if matrix.ndim != 2:
         raise InputError(
             f"{what} has the shape {matrix.shape}, which is no matrix", path=path, remedy="store one row per entity"
@@ -164,16 +162,15 @@ def _read_npy(path: Path) -> _Block:
             remedy="save a plain array of numbers with numpy.save(..., allow_pickle=False)",
         ) from error
     matrix = _numeric(path, raw, "the array")
-    text = read_text(beside[0])
-    identifiers = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
-    if len(identifiers) != len(matrix):
+    texts = [line.removesuffix("\r") for line in read_text(beside[0]).removesuffix("\n").split("\n")]
+    if len(texts) != len(matrix):
         raise InputError(
-            f"has {len(identifiers)} identifiers for the {len(matrix)} rows of {path.name}",
+            f"has {len(texts)} identifiers for the {len(matrix)} rows of {path.name}",
             path=beside[0],
-            line=len(identifiers),
+            line=len(texts),
             remedy="write one identifier per row, in the same order",
         )
-    return _checked(_Block(path, _index(beside[0], identifiers, "line"), matrix))
+    return _block(path, matrix, _Identifiers(beside[0], texts, "line"))
 
 
 def _read_safetensors(path: Path) -> tuple[tuple[_Block, _Block], str, str, dict[str, Any]]:
@@ -181,65 +178,67 @@ def _read_safetensors(path: Path) -> tuple[tuple[_Block, _Block], str, str, dict
 
     check_file(path)
     remedy = "write it with the matrices source and target and the metadata rlea, a JSON object with their identifiers"
-    matrices: list[Matrix] = []
+    matrices: dict[str, Matrix] = {}
     try:
         with safe_open(path, framework="np") as file:
             metadata: dict[str, str] = file.metadata() or {}
             for side in ("source", "target"):
                 if side not in file.keys():  # noqa: SIM118
                     raise InputError(f"has no matrix {side}", path=path, remedy=remedy)
-                matrices.append(_numeric(path, file.get_tensor(side), f"the matrix {side}"))
+                matrices[side] = _numeric(path, file.get_tensor(side), f"the matrix {side}")
     except (SafetensorError, OSError, TypeError) as error:
         raise InputError("is no safetensors file or is cut off", path=path, remedy="write the file again") from error
-    told = _metadata(path, metadata, remedy)
-    blocks = []
-    for side, matrix in zip(("source", "target"), matrices, strict=True):
-        if f"{side}_ids" not in told:
-            raise InputError(f"the metadata rlea has no {side}_ids", path=path, remedy=remedy)
-        identifiers = told[f"{side}_ids"]
-        if not isinstance(identifiers, list) or not all(isinstance(text, str) for text in identifiers):
-            raise InputError(f"{side}_ids in its metadata is no list of strings", path=path, remedy=remedy)
-        if len(identifiers) != len(matrix):
-            raise InputError(
-                f"has {len(identifiers)} {side}_ids for the {len(matrix)} rows of the matrix {side}",
-                path=path,
-                remedy="write one identifier per row, in the same order",
-            )
-        unit = f"{side} row"
-        blocks.append(_checked(_Block(path, _index(path, identifiers, unit), matrix, unit)))
-    measure = told.get("measure", "cosine")
+    about = _metadata(path, metadata, remedy)
+    source, target = (_safetensors_block(path, matrix, side, about, remedy) for side, matrix in matrices.items())
+    measure = about.get("measure", "cosine")
     if measure not in MEASURES:
         raise InputError(
             f"the measure {shown(str(measure), 30)} is not known",
             path=path,
             remedy=f"name one of {', '.join(MEASURES)}",
         )
-    name, info = told.get("name", path.stem), told.get("info", {})
+    name, info = about.get("name", path.stem), about.get("info", {})
     for key, value, kind, wanted in (("name", name, str, "string"), ("info", info, dict, "object")):
         if not isinstance(value, kind):
             raise InputError(
                 f"{key} in its metadata is no JSON {wanted}", path=path, remedy="correct it or leave it out"
             )
-    return (blocks[0], blocks[1]), measure, name, info
+    return (source, target), measure, name, info
+
+
+def _safetensors_block(path: Path, matrix: Matrix, side: str, about: Mapping[str, Any], remedy: str) -> _Block:
+    key = f"{side}_ids"
+    if key not in about:
+        raise InputError(f"the metadata rlea has no {key}", path=path, remedy=remedy)
+    identifiers = about[key]
+    if not isinstance(identifiers, list) or not all(isinstance(text, str) for text in identifiers):
+        raise InputError(f"{key} in its metadata is no list of strings", path=path, remedy=remedy)
+    if len(identifiers) != len(matrix):
+        raise InputError(
+            f"has {len(identifiers)} {key} for the {len(matrix)} rows of the matrix {side}",
+            path=path,
+            remedy="write one identifier per row, in the same order",
+        )
+    return _block(path, matrix, _Identifiers(path, identifiers, f"{side} row"))
 
 
 def _metadata(path: Path, metadata: Mapping[str, str], remedy: str) -> dict[str, Any]:
-    """What a safetensors file tells of its vectors."""
+    """The JSON object about the vectors of a safetensors file."""
     if "rlea" not in metadata:
         raise InputError("has no metadata rlea", path=path, remedy=remedy)
     try:
-        told = json.loads(metadata["rlea"])
+        about = json.loads(metadata["rlea"])
     except (ValueError, RecursionError) as error:
         raise InputError("the metadata rlea is no JSON", path=path, remedy=remedy) from error
-    if not isinstance(told, dict):
+    if not isinstance(about, dict):
         raise InputError("the metadata rlea is no JSON object", path=path, remedy=remedy)
-    if told.get("format", FORMAT) != FORMAT:
+    if about.get("format", FORMAT) != FORMAT:
         raise InputError(
-            f"its metadata has the format {shown(str(told['format']), 30)}, and only {FORMAT} is known",
+            f"its metadata has the format {shown(str(about['format']), 30)}, and only {FORMAT} is known",
             path=path,
             remedy="update rlea, or write the file again",
         )
-    return told
+    return about
 
 
 def _read_word2vec(path: Path, graphs: Sequence[KnowledgeGraph]) -> _Block:
@@ -247,31 +246,29 @@ def _read_word2vec(path: Path, graphs: Sequence[KnowledgeGraph]) -> _Block:
     text = read_text(path)
     lines = [(number, line.strip()) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
     header = lines[0][1].split()
-    promised = -1
     if len(header) == 2 and all(field.isdigit() for field in header):
         promised, dim = int(header[0]), int(header[1])
         lines = lines[1:]
+        if len(lines) != promised:
+            raise InputError(
+                f"the first line promises {promised} vectors, but {len(lines)} follow",
+                path=path,
+                line=lines[-1][0] if lines else 1,
+                remedy="fetch the file again if it was cut off, or correct its first line",
+            )
     else:
         # Without a header the usual number of fields decides: identifiers with spaces in them are the exception.
         dim = Counter(len(line.split()) for _, line in lines).most_common(1)[0][0] - 1
-    if promised >= 0 and len(lines) != promised:
-        raise InputError(
-            f"the first line promises {promised} vectors, but {len(lines)} follow",
-            path=path,
-            line=lines[-1][0] if lines else 1,
-            remedy="fetch the file again if it was cut off, or correct its first line",
-        )
     if dim < 1 or not lines:
         raise InputError("has no vectors", path=path, line=1, remedy="write an identifier and its numbers on each line")
     identifiers: list[str] = []
-    numbers: list[int] = []
     matrix = np.empty((len(lines), dim), dtype=np.float32)
     for row, (number, line) in enumerate(lines):
         identifier, *fields = line.rsplit(maxsplit=dim)  # from the right: spaces within the identifier stay as they are
         is_entity = any(identifier in graph.entity_index for graph in graphs)
         words = identifier.split()
-        too_long = len(words) > 1 and not is_entity and _is_number(words[-1])
-        if len(fields) < dim or too_long:
+        is_too_long = len(words) > 1 and not is_entity and _is_number(words[-1])
+        if len(fields) < dim or is_too_long:
             raise InputError(
                 f"has {len(words) + len(fields) - 1} numbers where {dim} are needed",
                 path=path,
@@ -289,8 +286,7 @@ def _read_word2vec(path: Path, graphs: Sequence[KnowledgeGraph]) -> _Block:
                 remedy="write an identifier and its numbers, separated by spaces",
             ) from error
         identifiers.append(identifier)
-        numbers.append(number)
-    return _checked(_Block(path, _index(path, identifiers, "line", numbers), matrix, "line", numbers))
+    return _block(path, matrix, _Identifiers(path, identifiers, "line", [number for number, _ in lines]))
 
 
 def _is_number(text: str) -> bool:

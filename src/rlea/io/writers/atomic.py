@@ -56,10 +56,10 @@ def staged(paths: Sequence[str | Path]) -> Iterator[list[Path]]:
             _sync(folder)
     except BaseException:
         for temporary in temporaries:
-            with suppress(OSError):  # what went wrong is to be told, not what went wrong on the way out
+            with suppress(OSError):  # report the first error, not one of the cleanup
                 temporary.unlink(missing_ok=True)
         for folder in reversed(made):
-            with suppress(OSError):  # somebody else may have put a file there
+            with suppress(OSError):  # another program may have put a file there
                 folder.rmdir()
         raise
 
@@ -74,7 +74,7 @@ def check_writable(path: str | Path) -> None:
         _make_folder(Path(os.path.realpath(path)), made)
     finally:
         for folder in reversed(made):
-            with suppress(OSError):  # somebody else may have put a file there
+            with suppress(OSError):  # another program may have put a file there
                 folder.rmdir()
 
 

@@ -26,7 +26,7 @@ LAYOUT_NAMES = (
 def write_graph(path: str | Path, graph: KnowledgeGraph, format: str = "") -> tuple[str, ...]:  # noqa: A002
     """Write one graph and return notes on what the format cannot hold.
 
-    The format is one of `RDF_FORMATS`, told by the file name where it is not given, or one of `TABLE_FORMATS`, for
+    The format is one of `RDF_FORMATS`, by default that of the file name, or one of `TABLE_FORMATS`, for
     which `path` is a folder that gets the files triples, literals and names. Reading the file back gives the same
     graph, but for two things that RDF lacks: names that were given beside the graph, and not chosen from its labels
     and identifiers, are lost there; and text of datatype xsd:string is plain text.
@@ -46,7 +46,7 @@ def write_pair(folder: str | Path, pair: GraphPair, format: str = "nt") -> tuple
     RDF formats give `source.nt` and `target.nt` (or another extension), tables the folders `source` and `target`, both
     with `seeds.tsv`, `valid.tsv` and `test.tsv` where there are such links. `openea` gives the layout of the OpenEA
     benchmarks with one fold, `721_5fold/1`. See `write_graph` for what RDF loses; `openea` loses names in the same way,
-    and entities that stand in no triple, literal or link.
+    and entities without a triple, literal or link.
     """
     if format not in FORMATS:
         raise InputError(f"unknown format {format!r}", remedy=f"use one of {', '.join(FORMATS)}")
@@ -58,9 +58,9 @@ def write_pair(folder: str | Path, pair: GraphPair, format: str = "nt") -> tuple
     else:
         for side, graph in (("source", pair.source), ("target", pair.target)):
             place = folder / (side if format in TABLE_FORMATS else f"{side}.{format}")
-            more, told = _graph_writers(place, graph, format)
+            more, new_notes = _graph_writers(place, graph, format)
             writers |= more
-            notes += [f"{side}: {note}" for note in told]
+            notes += [f"{side}: {note}" for note in new_notes]
         for stem, links in (("seeds", pair.train), ("valid", pair.valid), ("test", pair.test)):
             if len(links):
                 path = folder / f"{stem}.tsv"

@@ -72,7 +72,7 @@ def _parsed(chunks: Iterable[str]) -> Iterator[Triple]:
 def ntriples(graph: KnowledgeGraph, path: Path) -> Iterator[str]:
     """The graph as N-Triples text, many lines at a time; `path` is for errors.
 
-    Entities that stand in no triple and no literal are declared as rdfs:Resource, which says nothing else about them.
+    Entities without a triple or literal are declared as rdfs:Resource, which says nothing else about them.
     """
     entities = [f"<{strict_iri(text)}>" for text in graph.entities]
     relations = [f"<{strict_iri(text)}>" for text in graph.relations]

@@ -1,4 +1,4 @@
-"""Links as they are written: identifiers instead of numbers, in an order that hangs on nothing but the content."""
+"""Links as they are written: identifiers instead of numbers, in an order that depends on their content alone."""
 
 from __future__ import annotations
 

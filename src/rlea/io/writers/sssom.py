@@ -3,7 +3,7 @@
 SSSOM names entities by CURIEs: `prefix:local` stands for the namespace that the file gives for the prefix, followed by
 `local`. The common tools for the format take ASCII only and drop other rows without an error, so an IRI such as
 http://fr.dbpedia.org/resource/Frölunda_HC is written as the URI that RFC 3987 derives from it (Fr%C3%B6lunda_HC). The
-exact identifiers then stand in two more columns, `source_identifier` and `target_identifier` (empty in rows that do
+exact identifiers are then in two more columns, `source_identifier` and `target_identifier` (empty in rows that do
 not need them), declared as extensions.
 """
 

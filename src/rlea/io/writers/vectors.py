@@ -17,7 +17,7 @@ from rlea.search.embeddings import Embeddings
 MAX_HEAD_BYTES = 100_000_000
 _ROOM = 20_000  # bytes of the head for the names of tensors, and for the `info` of a model that is yet to be trained
 FORMAT = 1
-# What `info` tells of the clock and of interruptions belongs to a run: the same vectors are to give the same file.
+# Entries of `info` about one run, such as its time: they are not stored, so that the same vectors give the same file.
 OF_THE_RUN = ("seconds", "resumed_at", "history")
 
 
@@ -61,8 +61,8 @@ def check_storable(source: KnowledgeGraph, target: KnowledgeGraph, path: str | P
 
 def _metadata(source: KnowledgeGraph, target: KnowledgeGraph, **more: Any) -> dict[str, str]:
     """One entry only: safetensors writes several in an order that differs from run to run."""
-    told = {"format": FORMAT, "source_ids": source.entities, "target_ids": target.entities, **more}
-    return {"rlea": json.dumps(told, ensure_ascii=False, sort_keys=True, default=_plain)}
+    about = {"format": FORMAT, "source_ids": source.entities, "target_ids": target.entities, **more}
+    return {"rlea": json.dumps(about, ensure_ascii=False, sort_keys=True, default=_plain)}
 
 
 def _check_head(metadata: dict[str, str], most: int, path: str | Path | None) -> None:
