@@ -175,12 +175,14 @@ def find_candidates(
     for top in range(0, len(sources), scorer.height):
         for left in range(0, len(targets), scorer.width):
             block = scorer.block(top, left)
-            rows, columns = row_order[top : top + scorer.height], column_order[left : left + scorer.width]
+            rows = np.arange(top, top + block.shape[0], dtype=np.int32)
+            columns = np.arange(left, left + block.shape[1], dtype=np.int32)
             add_block(block, rows, columns, forward, backward)
             done += block.size
             progress("candidates", done, total)
-    forward.sort()
-    backward.sort()
+    for best, own, partners in ((forward, row_order, column_order), (backward, column_order, row_order)):
+        best.renumber(own, partners)
+        best.sort()
     forward_scores, backward_scores = scorer.finish(forward.scores), scorer.finish(backward.scores)
     return Candidates(sources, targets, forward.ids, forward_scores, backward.ids, backward_scores, embeddings)
 

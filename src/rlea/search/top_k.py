@@ -10,7 +10,6 @@ from rlea.graph import Ids
 from rlea.search.ties import hash_pair
 
 LANES = 16  # scores compared at once
-_STRIP = 64  # columns per task of a thread: narrow blocks are shared out too
 
 Floats = NDArray[np.float32]
 
@@ -25,6 +24,13 @@ class BestLists:
         """Only scores above `lowest` are kept."""
         self.ids: Ids = np.full((count, k), -1, dtype=np.int32)
         self.scores: Floats = np.full((count, k), lowest, dtype=np.float32)
+
+    def renumber(self, own: Ids, partners: Ids) -> None:
+        """List i becomes that of entity own[i], and partner j becomes partners[j]."""
+        ids, scores = np.empty_like(self.ids), np.empty_like(self.scores)
+        ids[own] = np.where(self.ids < 0, -1, partners[self.ids])
+        scores[own] = self.scores
+        self.ids, self.scores = ids, scores
 
     def sort(self) -> None:
         """Best first, equal scores by the tie key of the pair; unused places come last and score -inf."""
@@ -105,10 +111,11 @@ def keep_best_of_rows(block, row_ids, column_ids, ids, scores, may_repeat):  # t
 @numba.njit(cache=True, parallel=True)
 def _keep_best_of_columns(block, row_ids, column_ids, ids, scores, may_repeat):  # type: ignore[no-untyped-def]
     height, width = block.shape
-    for part in numba.prange((width + _STRIP - 1) // _STRIP):
-        low, high = part * _STRIP, min((part + 1) * _STRIP, width)
+    strip = 256 if width > 1024 else 64  # columns per task: narrow blocks are shared among threads too
+    for part in numba.prange((width + strip - 1) // strip):
+        low, high = part * strip, min((part + 1) * strip, width)
         whole = low + (high - low) // LANES * LANES
-        worst = np.empty(_STRIP, dtype=np.float32)
+        worst = np.empty(strip, dtype=np.float32)
         for j in range(low, high):
             worst[j - low] = scores[column_ids[j], 0]
         for i in range(height):
