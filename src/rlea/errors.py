@@ -1,4 +1,4 @@
-"""The one exception a user is meant to see."""
+"""The one exception that users are meant to see."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from pathlib import Path
 
 
 class InputError(Exception):
-    """Bad input: one sentence that names the place and the remedy.
+    """Bad input: one sentence that names the file, the line and the remedy.
 
-    The command line prints the sentence and exits with code 2; nothing else may be printed or written.
+    The command line prints the sentence and exits with code 2; it prints and writes nothing else.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""How work reports itself: a callback that is passed down and that only the command line turns into bars; counts."""
+"""Progress reports: a callback that is passed down, and that only the command line turns into bars."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from typing import Protocol
 
 
 class Progress(Protocol):
-    """Called as work advances; `note` is a few words such as a loss or a validation score."""
+    """Called as work advances; `note` is short, such as a loss or a validation score."""
 
     def __call__(self, stage: str, done: float, total: float, note: str = "") -> None: ...
 
 
 def silent(stage: str, done: float, total: float, note: str = "") -> None:
-    """The default: say nothing."""
+    """Report nothing; the default."""
 
 
 def counted(number: int, noun: str) -> str:
-    """How many there are, in words: `1 seed`, `1,200 seeds`.
+    """A number with its noun in the singular or plural.
 
     >>> counted(1, "seed"), counted(1200, "seed"), counted(0, "entity")
     ('1 seed', '1,200 seeds', '0 entities')

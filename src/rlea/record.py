@@ -1,8 +1,9 @@
-"""The record that every run leaves: what was run, on what, with what, where, and how long it took."""
+"""The record of a run (run.json): settings, results, command, versions, commit and machine."""
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
 import shlex
@@ -34,14 +35,14 @@ def describe_run(**facts: Any) -> dict[str, Any]:
 
 
 def command() -> str:
-    """What was typed: a command of `rlea`, or the program that called the library."""
+    """The command line: of `rlea`, or of the program that called the library."""
     program, *arguments = sys.argv
     start = ["rlea"] if Path(program).stem in ("rlea", "cli") else ["python", Path(program).name]
     return shlex.join([*start, *arguments])
 
 
 def memory_gb() -> float | None:
-    """The machine's memory, where the system tells."""
+    """The memory of the machine in GB; None if the system does not tell."""
     try:
         return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9, 1)
     except (AttributeError, ValueError, OSError):
@@ -54,7 +55,7 @@ def as_json(record: dict[str, Any]) -> str:
 
 
 def commit() -> str:
-    """The commit of the source tree, with "+" where files were changed since; empty for an installed package."""
+    """The commit of the source tree, with "+" if files were changed since; empty for an installed package."""
     folder = Path(__file__).parent
     if not any((parent / ".git").exists() for parent in folder.parents):
         return ""
@@ -76,11 +77,24 @@ def _version(name: str) -> str:
         return ""
 
 
+# A record may come from another version or another hand: what has an unexpected type counts as empty.
+
+
 def as_dict(value: Any) -> dict[str, Any]:
-    """An object of the record; an empty one where it is something else."""
+    """A value of a record if it is a dict, else an empty dict."""
     return value if isinstance(value, dict) else {}
 
 
 def as_list(value: Any) -> list[Any]:
-    """A list of the record; an empty one where it is something else."""
+    """A value of a record if it is a list, else an empty list."""
     return value if isinstance(value, list) else []
+
+
+def as_rows(value: Any) -> list[dict[str, Any]]:
+    """The dicts in a value of a record, if it is a list."""
+    return [row for row in as_list(value) if isinstance(row, dict)]
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value of a record is a finite number."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

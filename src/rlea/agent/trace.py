@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlea.errors import InputError
-from rlea.graph import Ids
+from rlea.graph import Ids, Links
 from rlea.io.array_files import load_arrays, put_arrays
 from rlea.record import as_list
 
@@ -71,6 +71,12 @@ class Trace:
             np.zeros((len(kept), 0), np.float32) if tell is None else np.asarray(tell(pairs), np.float32),
             tuple(columns),
         )
+
+    @property
+    def scored_pairs(self) -> Links:
+        """All pairs that are known to have been scored: the best of every source, and the links."""
+        best = Links.of(self.pair_source_ids, self.pair_target_ids)
+        return Links.union([best, Links.of(self.source_ids, self.target_ids)])
 
     @cached_property
     def _steps(self) -> dict[int, int]:

@@ -10,14 +10,13 @@ from typing import Any
 import typer
 from rich.console import Group
 from rich.live import Live
-from rich.progress import Progress
 from rich.table import Table
 
 from rlea.experiments.grid import Cell, State, Watch
 from rlea.experiments.store import Record
 from rlea.progress import Progress as Report
 from rlea.progress import silent
-from rlea.views.terminal import as_text, bar_reporter, err, progress_columns, progress_lines
+from rlea.views.terminal import as_text, bar_reporter, err, make_bars, progress_lines
 
 FINISHED: tuple[State, ...] = ("there", "done", "failed")
 
@@ -63,7 +62,7 @@ class Bars(Watch):
 
     def _clear(self) -> None:
         """Every cell has its own bars."""
-        self.progress = Progress(*progress_columns(), console=err)
+        self.progress = make_bars()
         self._report = bar_reporter(self.progress)
 
     def report(self, stage: str, done: float, total: float, note: str = "") -> None:

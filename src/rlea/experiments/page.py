@@ -15,8 +15,8 @@ from rlea.errors import InputError
 from rlea.experiments import EXPERIMENTS
 from rlea.experiments.desk import Desk, Options
 from rlea.experiments.grid import Results, results_of
+from rlea.experiments.markdown import render_markdown
 from rlea.experiments.reproduce import load
-from rlea.views.report.markdown import render_markdown
 from rlea.views.report.page import Section as HtmlSection
 from rlea.views.report.page import render_page
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Group
 from rich.table import Table
 
 from rlea.views.explain.answer import Explanation, Link, PairEvidence, Relation, other_evidence
-from rlea.views.terminal import as_text
+from rlea.views.terminal import as_text, make_table
 
 MOST_LETTERS = 60  # of a value that are shown
 SEED = " [dim](seed)[/dim]"
@@ -42,10 +41,10 @@ def _outcome(answer: Explanation) -> list[str]:
     elif answer.outcome == "not matched":
         assert target is not None
         lines.append(f"Not matched {by}.")
-        if link is not None:
-            lines.append(_match(source.name, link.target.name, link, answer))
-        if answer.target_link is not None:
-            lines.append(_match(target.name, answer.target_link.source.name, answer.target_link, answer))
+        for name, other in ((source.name, link), (target.name, answer.target_link)):
+            if other is not None:
+                partner = as_text((other.target if other is link else other.source).name)
+                lines.append(f"{as_text(name)} is matched with {partner}: {_decision(other, answer)}.")
     else:
         lines.append(f"No link was found {by}.")
     for lost in dict.fromkeys(link for link in (answer.dropped, answer.target_dropped) if link is not None):
@@ -57,26 +56,12 @@ def _outcome(answer: Explanation) -> list[str]:
     return [f"[bold]{title}[/bold]", f"[dim]{identifiers}[/dim]", *lines]
 
 
-def _match(name: str, partner: str, link: Link, answer: Explanation) -> str:
-    return f"{as_text(name)} is matched with {as_text(partner)}: {_decision(link, answer)}."
-
-
 def _decision(link: Link, answer: Explanation) -> str:
     """The step and the confidence of a link."""
     if link.is_seed:
         return "a seed"
     step = "" if link.step is None else f"step {link.step:,} of {answer.num_steps:,}, "
     return f"{step}confidence {link.confidence:.2f}"
-
-
-def _table(title: str, texts: Sequence[str], numbers: Sequence[str], folded: Sequence[str] = ()) -> Table:
-    """An empty table with columns of text, then columns of numbers; columns `folded` break long words."""
-    table = Table(title=title, title_justify="left")
-    for name in texts:
-        table.add_column(name, overflow="fold" if name in folded else "ellipsis")
-    for name in numbers:
-        table.add_column(name, justify="right")
-    return table
 
 
 def _features(answer: Explanation, evidence: PairEvidence) -> Table | str | None:
@@ -87,8 +72,8 @@ def _features(answer: Explanation, evidence: PairEvidence) -> Table | str | None
         return "Features are kept for the best pairs of every source only; this pair is not one of them."
     rival = next((rival for rival in answer.rivals if rival.evidence.features), None)
     others = {} if rival is None else {row.meaning: f"{row.value:.2f}" for row in rival.evidence.features}
-    names = ["this pair"] if rival is None else ["this pair", as_text(rival.target.name)]
-    table = _table("Features by channel", ("channel", "feature"), names)
+    names = ["this pair"] if rival is None else ["this pair", rival.target.name]
+    table = make_table("Features by channel", ("channel", "feature"), names)
     for row in evidence.features:
         other = [] if rival is None else [others.get(row.meaning, "-")]
         table.add_row(row.channel, row.meaning, f"{row.value:.2f}", *other)
@@ -100,7 +85,7 @@ def _values(answer: Explanation, rows: int) -> Table | None:
     if not answer.values:
         return None
     texts = ("attributes", "values")
-    table = _table("Values of corresponding attributes", texts, ("agreement", "correspondence"), texts)
+    table = make_table("Values of corresponding attributes", texts, ("agreement", "correspondence"), texts)
     for row in answer.values[:rows]:
         table.add_row(
             as_text(f"{row.source_attribute.name}\n{row.target_attribute.name}"),
@@ -126,7 +111,7 @@ def _supports(answer: Explanation, evidence: PairEvidence, rows: int) -> Table |
         return f"No matched neighbour supports it{f': its evidence is from {other}' if other else ''}."
     numbers = ("corresp.", "identify", "trust", "evidence")
     title = f"Matched neighbours that support it (evidence {evidence.total:.3f})"
-    table = _table(title, ("neighbours", "through"), numbers, ("through",))
+    table = make_table(title, ("neighbours", "through"), numbers, ("through",))
     shown = [row for row in evidence.supports[:rows] if row.evidence >= 0.0005 or row is evidence.supports[0]]
     for row in shown:
         table.add_row(
@@ -147,7 +132,7 @@ def _contradictions(evidence: PairEvidence, rows: int) -> Table | None:
         return None
     against.sort(key=lambda found: -found[1].missing)
     title = f"Neighbours matched elsewhere (missing {evidence.source_missing:.2f} / {evidence.target_missing:.2f})"
-    table = _table(title, ("side", "neighbour", "through", "matched with"), ("missing",))
+    table = make_table(title, ("side", "neighbour", "through", "matched with"), ("missing",))
     for side, row in against[:rows]:
         table.add_row(
             side,
@@ -166,7 +151,7 @@ def _rivals(answer: Explanation) -> Table | None:
         return None
     has_logits = any(rival.evidence.logit is not None for rival in answer.rivals)
     title = "Best candidates" if answer.outcome == "no link" else "Rivals"
-    table = _table(title, ("target",), ("logit",) * has_logits + ("evidence", "missing"))
+    table = make_table(title, ("target",), ("logit",) * has_logits + ("evidence", "missing"))
     table.add_column("why not")
     for rival in answer.rivals:
         evidence = rival.evidence

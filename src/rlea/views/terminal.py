@@ -14,15 +14,7 @@ import typer
 from rich.console import Console
 from rich.markdown import Markdown
 from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    Progress,
-    ProgressColumn,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 from rlea.progress import counted, silent
@@ -52,24 +44,18 @@ def progress_bars(quiet: bool) -> Iterator[Report]:
         elif not err.is_terminal:
             yield progress_lines()
         else:
-            with Progress(*progress_columns(), console=err, transient=True) as bars:
+            with make_bars(transient=True) as bars:
                 yield bar_reporter(bars)
     except KeyboardInterrupt:
         err.print("Stopped. If a checkpoint was saved, the same command resumes from it.", highlight=False)
         raise typer.Exit(130) from None
 
 
-def progress_columns() -> tuple[ProgressColumn, ...]:
-    """The columns of a progress bar."""
-    return (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f} %"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        TextColumn("[dim]{task.fields[note]}"),
-    )
+def make_bars(*, transient: bool = False) -> Progress:
+    """Progress bars on standard error; `transient` ones disappear at the end."""
+    name, share, note = map(TextColumn, ("{task.description}", "{task.percentage:>3.0f} %", "[dim]{task.fields[note]}"))
+    columns = (SpinnerColumn(), name, BarColumn(), share, TimeElapsedColumn(), TimeRemainingColumn(), note)
+    return Progress(*columns, console=err, transient=transient)
 
 
 def bar_reporter(bars: Progress) -> Report:
@@ -141,12 +127,13 @@ def percent(value: float | None) -> str:
     return "-" if value is None else f"{100 * value:.1f}"
 
 
-def numbers_table(title: str, label: str, columns: Sequence[str]) -> Table:
-    """An empty table with one column of text and several of numbers."""
+def make_table(title: str, texts: Sequence[str], numbers: Sequence[str], folded: Sequence[str] = ()) -> Table:
+    """An empty table with columns of text, then columns of numbers; columns `folded` break long words."""
     table = Table(title=as_text(title), title_justify="left")
-    table.add_column(label)
-    for name in columns:
-        table.add_column(name, justify="right")
+    for name in texts:
+        table.add_column(as_text(name), overflow="fold" if name in folded else "ellipsis")
+    for name in numbers:
+        table.add_column(as_text(name), justify="right")
     return table
 
 
@@ -158,7 +145,7 @@ def bench_table(results: list[Result]) -> Table:
         search = "" if shared.search["kind"] == "exact" else f" by {search_words(shared)}"
         title = f"{shared.settings.embedding}, {title}, {shared.settings.candidates} candidates{search}"
     title += " (per cent)" + (f", {hidden_words(shared)} hidden" if shared.settings.hide else "")
-    table = numbers_table(title, "matcher", ("Hits@1", "precision", "recall", "F1", "links", "seconds", "MB"))
+    table = make_table(title, ["matcher"], ("Hits@1", "precision", "recall", "F1", "links", "seconds", "MB"))
     best = max((result.links.f1 for result in results if result.links), default=0.0)
     for result in results:
         links, seconds = result.links, result.seconds
@@ -203,8 +190,8 @@ def result_table(result: Result) -> Table:
 def channel_table(result: Result) -> Table | None:
     """What each channel contributed; None if the matcher uses no channels."""
     rows = result.summary()["channels"]
-    columns = ("pairs proposed", "mutual best links", "of no other channel")
-    table = numbers_table("What each channel contributed", "channel", columns)
+    columns = ("pairs proposed", "mutual best links", "unique")
+    table = make_table("What each channel contributed", ["channel"], columns)
     for row in rows:
         table.add_row(row["channel"], *(f"{row[name]:,}" for name in ("proposed", "found", "alone")))
     return table if rows else None
@@ -219,7 +206,7 @@ def search_words(result: Result) -> str:
     """How candidates were found and, for an approximate search, its recall."""
     search = result.search
     if search["kind"] in ("exact", "evidence"):
-        return {"exact": "exact", "evidence": "by evidence"}[search["kind"]]
+        return "by evidence" if is_by_evidence(result) else "exact"
     if search["exact_instead"]:
         means = "an index" if search["kind"] == "names" else "cells"
         return f"exact ({means} would not have been faster)"
@@ -257,8 +244,7 @@ def link_table(result: Result, count: int = 6) -> Table | str:
     if not len(matching):
         why = f"{result.cut} removed all of them" if result.cut else "the graphs have nothing in common that was used"
         return f"[yellow]No link was found:[/yellow] {why}. Seeds, or all evidence (`--matcher fused`), may help."
-    table = Table("source", "target", title="Some of the most confident links", title_justify="left")
-    table.add_column("confidence", justify="right")
+    table = make_table("Some of the most confident links", ("source", "target"), ["confidence"])
     order = np.argsort(-matching.confidences, kind="stable")
     # If there are many, take them from all of the first half: the very first ones look alike.
     step = max(len(order) // 2 // count, 1) if len(order) > 2 * count else 1

@@ -15,7 +15,7 @@ from rlea.errors import InputError
 from rlea.graph import GraphPair, Ids
 from rlea.io.readers.link_files import LinkFile
 from rlea.matchers import MATCHERS
-from rlea.record import as_dict, as_list
+from rlea.record import as_dict, as_rows
 
 POOLS = ("auto", "test", "all")
 REMEDY = "give the folder that `rlea align --output` wrote"
@@ -46,7 +46,7 @@ def read_record(folder: Path) -> dict[str, Any]:
 
 def read_channels(record: dict[str, Any]) -> list[dict[str, Any]]:
     """What the record says about every channel that the run used."""
-    return [as_dict(channel) for channel in as_list(as_dict(record.get("embedding_info")).get("heard"))]
+    return as_rows(as_dict(record.get("embedding_info")).get("heard"))
 
 
 def _similar_folder(folder: Path) -> str:

@@ -97,12 +97,10 @@ class Run:
         own = self._link_of(s)
         dropped = self._dropped(s) if own is None else None
         in_pool = bool(self._is_open[0][s])
-        target_link: Link | None = None
-        if t is None:
-            outcome = "no link"
-        elif self._target_of(s) == t:
+        outcome, target_link = "no link", None
+        if t is not None and self._target_of(s) == t:
             outcome = "seed" if s in self._seeds else "matched"
-        else:
+        elif t is not None:
             outcome, target_link = "not matched", self._link_back(t)
             in_pool = in_pool and bool(self._is_open[1][t])
         shown = t if t is not None or dropped is None else pair.target.entity_index[dropped.target.identifier]
@@ -155,8 +153,7 @@ class Run:
     @cached_property
     def channels(self) -> tuple[str, ...]:
         """The channels that the run used, by its record."""
-        names = (channel.get("channel") for channel in read_channels(self.record))
-        return tuple(dict.fromkeys(name for name in names if isinstance(name, str)))
+        return tuple(dict.fromkeys(str(channel.get("channel")) for channel in read_channels(self.record)))
 
     @cached_property
     def _comparison(self) -> Comparison | None:
@@ -260,16 +257,11 @@ class Run:
         if not found:
             found = [(t, self.evidence_for(source, t)) for t in self._nearby(source) if t != chosen]
             found.sort(key=lambda one: -one[1].total)
-        own = self._target_of(source)
-        return tuple(
-            Rival(
-                _entity(self.pair.target, t),
-                evidence,
-                self._link_of(source) if t == own else self._link_back(t),
-                self._reason(source, t, evidence),
-            )
-            for t, evidence in found[:RIVALS]
-        )
+        rivals = []
+        for t, evidence in found[:RIVALS]:
+            link = self._link_of(source) if t == self._target_of(source) else self._link_back(t)
+            rivals.append(Rival(_entity(self.pair.target, t), evidence, link, self._reason(source, t, evidence)))
+        return tuple(rivals)
 
     def _nearby(self, source: int) -> list[int]:
         """Targets to be matched that share matched neighbours with a source, those with the most evidence."""
@@ -324,10 +316,9 @@ class Run:
     def _is_open(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Which entities of either graph were to be matched."""
         _, *pools = choose_pool(self.pair, self.pool)
-        sides = np.zeros(self.pair.source.num_entities, np.bool_), np.zeros(self.pair.target.num_entities, np.bool_)
-        for side, ids in zip(sides, pools, strict=True):
-            side[ids] = True
-        return sides
+        sizes = self.pair.source.num_entities, self.pair.target.num_entities
+        source, target = (np.isin(np.arange(size), ids) for size, ids in zip(sizes, pools, strict=True))
+        return source, target
 
     @cached_property
     def _seeds(self) -> frozenset[int]:

@@ -10,10 +10,9 @@ from rlea.evidence.attributes.comparison import compare
 from rlea.evidence.attributes.values import PLACE, Side, read_values
 from rlea.graph import GraphPair, Ids, KnowledgeGraph
 from rlea.graph.names import local_name
-from rlea.record import as_dict, as_list
+from rlea.record import as_rows, is_number
 from rlea.views.explain.answer import Term, Values
 from rlea.views.explain.folder import read_channels
-from rlea.views.report.learning import is_number
 
 MOST = 100  # literals per attribute and entity that are compared; values that both sides have come first
 
@@ -30,15 +29,11 @@ class Correspondence:
 
 def read_correspondences(record: dict[str, Any]) -> tuple[Correspondence, ...]:
     """The corresponding attributes in a record, the strongest first; none if the run did not use attributes."""
-    rows = [
-        as_dict(row)
-        for channel in read_channels(record)
-        if channel.get("channel") == ATTRIBUTES
-        for row in as_list(channel.get("correspondences"))
-    ]
     return tuple(
         Correspondence(str(row["source"]), str(row["target"]), float(row["strength"]), float(row["factor"]))
-        for row in rows
+        for channel in read_channels(record)
+        if channel.get("channel") == ATTRIBUTES
+        for row in as_rows(channel.get("correspondences"))
         if {"source", "target"} <= row.keys() and all(is_number(row.get(name)) for name in ("strength", "factor"))
     )
 

@@ -165,21 +165,16 @@ class HardestPairs:
         return result
 
     @cached_property
-    def _linked_targets(self) -> frozenset[int]:
-        return frozenset([*self.matching.target_ids.tolist(), *self.pair.train.target_ids.tolist()])
-
-    @cached_property
-    def _seeds(self) -> frozenset[int]:
-        return frozenset(self.pair.train.source_ids.tolist())
-
-    @cached_property
-    def _wrong_pairs(self) -> frozenset[tuple[int, int]]:
-        ids = self.matching.source_ids[self.wrong].tolist(), self.matching.target_ids[self.wrong].tolist()
-        return frozenset(zip(*ids, strict=True))
+    def _known(self) -> tuple[set[int], set[int], set[tuple[int, int]]]:
+        """Targets with a link or seed, sources with a seed, and wrong pairs."""
+        matching, seeds = self.matching, self.pair.train
+        wrong = matching.source_ids[self.wrong].tolist(), matching.target_ids[self.wrong].tolist()
+        linked = {*matching.target_ids.tolist(), *seeds.target_ids.tolist()}
+        return linked, set(seeds.source_ids.tolist()), set(zip(*wrong, strict=True))
 
     def _draw(self, title: str, source: int, target: int, lines: Sequence[str]) -> HardPair:
         first, second = self.pair.source, self.pair.target
-        there, linked = self._counterparts, self._linked_targets
+        there, (linked, seeds, wrong) = self._counterparts, self._known
         near = neighbours(first, [source]).get(source, {})
         near_back = neighbours(second, [target]).get(target, {})
         joined = {one: int(there[one]) for one in near if int(there[one]) in near_back}
@@ -191,7 +186,7 @@ class HardestPairs:
         joins = []
         for row, one in enumerate(shown):
             if one in joined and joined[one] in shown_back:
-                kind = "seed" if one in self._seeds else "bad" if (one, joined[one]) in self._wrong_pairs else "found"
+                kind = "seed" if one in seeds else "bad" if (one, joined[one]) in wrong else "found"
                 joins.append((row, shown_back.index(joined[one]), kind))
         svg = pair_plot(
             (first.names[source], second.names[target]),

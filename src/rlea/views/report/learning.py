@@ -5,14 +5,13 @@ A record may come from another version: rows that are not as expected are left o
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from rlea.record import as_dict, as_list
+from rlea.record import as_dict, as_list, as_rows, is_number
 from rlea.views.report.page import Plot
 from rlea.views.report.plots import Axis, line_plot, lines_plot
 
@@ -21,37 +20,35 @@ FEW = 5  # up to this many points, each one has a tick
 
 Row = dict[str, Any]
 
-# Of each curve: key in the rows, title of the plot, label of the axis.
-VECTORS = (
-    ("valid_hits_at_1", "Vectors: validation Hits@1", "Hits@1"),
-    ("loss", "Vectors: loss", "loss"),
-)
-JOINT = (
-    ("valid", "Joint rounds: validation links found", "share"),
-    ("sure", "Joint rounds: confident links", "links"),
-)
-AGENT = (
-    ("aligned", "Agent: links per episode", "aligned"),
-    ("length", "Agent: length of episodes", "steps"),
-    ("reward", "Agent: reward per episode", "reward"),
-    ("valid_aligned", "Agent: validation links found", "aligned"),
-)
+VECTORS, ROUNDS, EPISODES = "epoch", "round", "episode"
+# By the key of the x axis: key in the rows, title of the plot, label of the y axis.
+CURVES = {
+    VECTORS: (("valid_hits_at_1", "Vectors: validation Hits@1", "Hits@1"), ("loss", "Vectors: loss", "loss")),
+    ROUNDS: (
+        ("valid", "Joint rounds: validation links found", "share"),
+        ("sure", "Joint rounds: confident links", "links"),
+    ),
+    EPISODES: (
+        ("aligned", "Agent: links per episode", "aligned"),
+        ("length", "Agent: length of episodes", "steps"),
+        ("reward", "Agent: reward per episode", "reward"),
+        ("valid_aligned", "Agent: validation links found", "aligned"),
+    ),
+}
 
 
 def learning_plots(info: Row) -> list[Plot]:
     """Curves of the vectors, the joint rounds and the agent, as far as they are recorded."""
-    agent = _rows(as_dict(info.get("agent")).get("history"))
-    plots = [
-        *_plots("epoch", _rows(info.get("history")), VECTORS, _note_on_vectors(info)),
-        *_plots("round", _rows(info.get("joint")), JOINT),
-    ]
+    agent = as_rows(as_dict(info.get("agent")).get("history"))
+    plots = _plots(VECTORS, as_rows(info.get("history")), _note_on_vectors(info))
+    plots += _plots(ROUNDS, as_rows(info.get("joint")))
     losses: dict[str, list[tuple[float, float]]] = {}
     for row in agent:
         if is_number(row.get("epoch")) and is_number(row.get("loss")):
             losses.setdefault(str(row.get("stage", "loss")), []).append((row["epoch"], row["loss"]))
     if losses:
         plots.append(Plot("Agent: loss on held-out links", lines_plot(losses, "epoch", "loss")))
-    return plots + _plots("episode", agent, AGENT)
+    return plots + _plots(EPISODES, agent)
 
 
 def choice_rows(info: Row) -> list[tuple[str, str, str, str]]:
@@ -71,7 +68,7 @@ def choice_rows(info: Row) -> list[tuple[str, str, str, str]]:
             f"{row['valid_aligned']:,.0f}",
             "chosen" if is_chosen(row) else "",
         )
-        for row in _rows(agent.get("history"))
+        for row in as_rows(agent.get("history"))
         if row.get("stage") == "choice" and is_number(row.get("valid_aligned"))
     ]
 
@@ -83,10 +80,10 @@ def _note_on_vectors(info: Row) -> str:
     return "of the round that was kept" if info.get("joint") else ""
 
 
-def _plots(x: str, rows: Sequence[Row], curves: Sequence[tuple[str, str, str]], note: str = "") -> list[Plot]:
+def _plots(x: str, rows: Sequence[Row], note: str = "") -> list[Plot]:
     """One plot per curve that the rows have values of."""
     plots = []
-    for key, title, label in curves:
+    for key, title, label in CURVES[x]:
         points = [(row[x], row[key]) for row in rows if is_number(row.get(x)) and is_number(row.get(key))]
         if points:
             plots.append(Plot(title, _curve(points, x, label), note))
@@ -101,15 +98,6 @@ def _curve(points: Sequence[tuple[float, float]], x_label: str, y_label: str) ->
     if len(points) <= FEW:  # there is no round between the first and the second
         x_axis = replace(x_axis, ticks=tuple(sorted({x for x, _ in points})))
     return line_plot(means, x_label, y_label, x_axis=x_axis, y_axis=y_axis)
-
-
-def is_number(value: Any) -> bool:
-    """Whether a value of the record is a finite number."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _rows(value: Any) -> list[Row]:
-    return [row for row in as_list(value) if isinstance(row, dict)]
 
 
 def _short(value: Any) -> str:

@@ -77,10 +77,5 @@ def make(template: str, macro: str, *given: Any) -> Markup:
 
 @cache
 def _environment() -> jinja2.Environment:
-    return jinja2.Environment(
-        loader=jinja2.PackageLoader("rlea.views.report", "."),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
+    loader, undefined = jinja2.PackageLoader("rlea.views.report", "."), jinja2.StrictUndefined
+    return jinja2.Environment(loader=loader, undefined=undefined, autoescape=True, trim_blocks=True, lstrip_blocks=True)

@@ -79,8 +79,10 @@ def lines_plot(
 def growth_plot(lines: Mapping[str, Points], x_label: str, y_label: str) -> str:
     """Lines through points (x, y) above zero over logarithmic axes, with a legend on the right; a standalone file."""
     width, height, left, right, top, bottom = 760, 400, 70, 240, 16, 44
-    every = [(x, y) for line in lines.values() for x, y in line if x > 0 and y > 0]
-    (x_low, x_high), (y_low, y_high) = (_powers([point[axis] for point in every]) for axis in (0, 1))
+    every = [(x, y) for line in lines.values() for x, y in line if x > 0 and y > 0] or [(1.0, 1.0)]
+    powers = [[math.log10(point[axis]) for point in every] for axis in (0, 1)]
+    x_low, y_low = (math.floor(min(each)) for each in powers)
+    x_high, y_high = (max(math.ceil(max(each)), math.floor(min(each)) + 1) for each in powers)
 
     def x_of(value: float) -> float:
         return round(left + (math.log10(value) - x_low) / (x_high - x_low) * (width - left - right), 1)
@@ -108,15 +110,8 @@ def growth_plot(lines: Mapping[str, Points], x_label: str, y_label: str) -> str:
             parts.append(f'<circle cx="{x}" cy="{y}" r="4" style="fill:{fill};stroke:{colour};stroke-width:2"/>')
         parts.append(f'<text x="{width - right + 50}" y="{key + 4}">{escape(name)}</text>')
     parts.append(_label((left + width - right) / 2, height - 6, x_label))
-    parts.append(_turned(16, height / 2, y_label))
+    parts.append(_label(16, height / 2, y_label, turned=True))
     return _standalone(parts, width, height)
-
-
-def _powers(values: Sequence[float]) -> tuple[int, int]:
-    """The powers of ten around positive values, at least one apart."""
-    logs = [float(np.log10(value)) for value in values] or [0.0]
-    low, high = int(np.floor(min(logs))), int(np.ceil(max(logs)))
-    return low, max(high, low + 1)
 
 
 def dots_plot(rows: Mapping[str, Mapping[str, float]], x_label: str, least: float = -np.inf) -> str:
@@ -188,10 +183,7 @@ def bar_plot(counts: Sequence[int], x_label: str, y_label: str) -> str:
 
 
 def stacked_bar(parts: Sequence[tuple[str, int]], label: str) -> str:
-    """One bar divided into parts (name, count) by their shares; the n-th part has the class `part-n`.
-
-    The page sets the width and height of the bar.
-    """
+    """A bar of any size, divided into parts (name, count) by their shares; the n-th part has the class `part-n`."""
     total = sum(count for _, count in parts) or 1
     pieces, left = [], 0.0
     for number, (name, count) in enumerate(parts):
@@ -332,13 +324,10 @@ def _tick(anchor: str, x: float, y: float | str, value: float) -> str:
     return f'<text class="tick" text-anchor="{anchor}" x="{x}" y="{y}">{shown}</text>'
 
 
-def _label(x: float, y: float, text: str, more: str = "") -> str:
-    return f'<text text-anchor="middle" {more}x="{x}" y="{y}">{escape(text)}</text>'
-
-
-def _turned(x: float, y: float, text: str) -> str:
-    """The label of a vertical axis."""
-    return _label(x, y, text, f'transform="rotate(-90 {x} {y})" ')
+def _label(x: float, y: float, text: str, *, turned: bool = False) -> str:
+    """The label of an axis; `turned` for a vertical one."""
+    turn = f'transform="rotate(-90 {x} {y})" ' if turned else ""
+    return f'<text text-anchor="middle" {turn}x="{x}" y="{y}">{escape(text)}</text>'
 
 
 def _frame(x_label: str, y_label: str, x_axis: Axis, y_axis: Axis) -> str:
@@ -348,7 +337,7 @@ def _frame(x_label: str, y_label: str, x_axis: Axis, y_axis: Axis) -> str:
         y = _y(y_axis.share(tick))
         parts.append(f'<line class="grid" x1="{_x(0)}" y1="{y}" x2="{_x(1)}" y2="{y}"/>')
         parts.append(_tick("end", LEFT - 6, f"{y + 4:.1f}", tick))
-    return "".join([*parts, _label(_x(0.5), HEIGHT - 4, x_label), _turned(12, _y(0.5), y_label)])
+    return "".join([*parts, _label(_x(0.5), HEIGHT - 4, x_label), _label(12, _y(0.5), y_label, turned=True)])
 
 
 def _standalone(parts: Sequence[str], width: int, height: int) -> str:

@@ -22,11 +22,11 @@ from rlea.masking import describe_hidden
 from rlea.matchers import MATCHERS
 from rlea.matching import Matching
 from rlea.progress import counted
-from rlea.record import as_dict, as_json
+from rlea.record import as_dict, as_json, is_number
 from rlea.views.report import page
 from rlea.views.report.error_types import count_errors
 from rlea.views.report.hardest import HardestPairs
-from rlea.views.report.learning import CURVE_POINTS, choice_rows, is_number, learning_plots
+from rlea.views.report.learning import CURVE_POINTS, choice_rows, learning_plots
 from rlea.views.report.page import Plot, Section, make, paragraph
 from rlea.views.report.plots import UNIT, bar_plot, line_plot, lines_plot, stacked_bar
 from rlea.views.report.schema import TITLE as SCHEMA_TITLE
@@ -61,8 +61,8 @@ def render_run(
     confidences = np.round(matching.confidences.astype(np.float64), DECIMALS)
     matching = Matching.of(matching.source_ids, matching.target_ids, confidences)
     gold, summary, info = pair.test, as_dict(record.get("result")), as_dict(record.get("embedding_info"))
-    types = error_types(matching, gold, gold_ranks, _scored_pairs(trace))
-    about = _about(pair, summary, [*pair.notes, *notes]) + _data(summary, info)
+    types = error_types(matching, gold, gold_ranks, None if trace is None else trace.scored_pairs)
+    about = _about(pair, summary, info, [*pair.notes, *notes])
     sections = [
         Section("", about + page.tiles(_figures(matching, gold, summary))),
         Section("", page.plot_cards(link_plots(matching, gold))),
@@ -89,8 +89,8 @@ def judge_links(matching: Matching, gold: Links) -> tuple[NDArray[np.bool_], NDA
 # ---- the run and its results ----------------------------------------------------------------------------------------
 
 
-def _about(pair: GraphPair, summary: dict[str, Any], notes: Iterable[str]) -> Markup:
-    """The data, the settings and the notes."""
+def _about(pair: GraphPair, summary: dict[str, Any], info: dict[str, Any], notes: Iterable[str]) -> Markup:
+    """The data, the settings, the notes, what was hidden from the models, and the string baseline."""
     source, target = pair.source, pair.target
     text = (
         f"{source.num_entities:,} and {target.num_entities:,} entities, {source.num_triples:,} and "
@@ -108,12 +108,7 @@ def _about(pair: GraphPair, summary: dict[str, Any], notes: Iterable[str]) -> Ma
         text += f" Some links were dropped by {summary['cut']}."
     if not len(pair.test):
         notes = [*notes, "there are no gold links, so nothing is judged; to see errors, align with --gold FILE"]
-    return paragraph(text) + Markup().join(paragraph(f"Note: {note}.") for note in notes)
-
-
-def _data(summary: dict[str, Any], info: dict[str, Any]) -> Markup:
-    """What was hidden from the models, and the string baseline."""
-    html = Markup()
+    html = paragraph(text) + Markup().join(paragraph(f"Note: {note}.") for note in notes)
     if summary.get("hidden"):
         html += paragraph(f"Hidden from all models: {describe_hidden(summary['hidden'], info)}.")
     if strings := as_dict(summary.get("strings")):
@@ -150,14 +145,6 @@ def _figures(matching: Matching, gold: Links, summary: dict[str, Any]) -> list[t
     return figures
 
 
-def _results(summary: dict[str, Any], matching: Matching, gold: Links) -> Markup:
-    tables = [page.fact_table("result", _result_rows(summary, matching, gold))]
-    costs = [(stage, f"{value:,.1f} s") for stage, value in _seconds(summary).items()]
-    if is_number(summary.get("peak_memory_mb")):
-        costs.append(("peak memory", f"{summary['peak_memory_mb']:,.0f} MB"))
-    return page.side_by_side([*tables, page.fact_table("time and memory", costs)] if costs else tables)
-
-
 def _channels(summary: dict[str, Any]) -> Markup:
     """How the run started, and what each channel contributed; empty for matchers without channels."""
     rows = summary.get("channels") or []
@@ -165,41 +152,45 @@ def _channels(summary: dict[str, Any]) -> Markup:
         return Markup()
     began = str(summary.get("began", ""))
     shown = [(row["channel"], *(f"{row[key]:,}" for key in ("proposed", "found", "alone"))) for row in rows]
-    columns = ("channel", "pairs proposed", "mutual best links", "of no other channel")
+    columns = ("channel", "pairs proposed", "mutual best", "unique")
     note = (
-        "A link is a mutual best of a channel if no other pair of its source or its target has as high a score there. "
-        "Links that are the mutual best of no channel were found by structure: matched neighbours support them."
+        "Links by channel. A link is a mutual best of a channel if no other pair of its source or target has as high a "
+        "score there; unique ones are so in no other channel. Links that are the mutual best of no channel were found "
+        "by structure: matched neighbours support them."
     )
     return paragraph(f"{began[:1].upper()}{began[1:]}.") + page.table(columns, shown, (1, 2, 3)) + paragraph(note)
 
 
-def _result_rows(summary: dict[str, Any], matching: Matching, gold: Links) -> list[tuple[str, str]]:
-    """Metrics of the links, the confidences, the candidates, and the vectors before matching."""
+def _results(summary: dict[str, Any], matching: Matching, gold: Links) -> Markup:
+    """Metrics of links, confidences, candidates, and vectors before matching; time and memory."""
     rows = [("links", f"{len(matching):,}")]
-    if not len(gold):
-        return rows
-    links = metrics.link_metrics(matching, gold)
-    rows += [
-        ("links that gold can judge", f"{links.matched:,}"),
-        ("of which correct", f"{links.correct:,}"),
-        ("gold links", f"{links.gold:,}"),
-        ("precision", _percent(links.precision)),
-        ("recall", _percent(links.recall)),
-        ("F1", _percent(links.f1)),
-        ("Hits@1", _percent(links.hits_at_1)),
-        ("expected calibration error", f"{metrics.expected_calibration_error(matching, gold):.3f}"),
-    ]
-    if is_number(summary.get("coverage")):
+    if len(gold):
+        links = metrics.link_metrics(matching, gold)
+        rows += [
+            ("links that gold can judge", f"{links.matched:,}"),
+            ("of which correct", f"{links.correct:,}"),
+            ("gold links", f"{links.gold:,}"),
+            ("precision", _percent(links.precision)),
+            ("recall", _percent(links.recall)),
+            ("F1", _percent(links.f1)),
+            ("Hits@1", _percent(links.hits_at_1)),
+            ("expected calibration error", f"{metrics.expected_calibration_error(matching, gold):.3f}"),
+        ]
+    if len(gold) and is_number(summary.get("coverage")):
         is_counted = is_number(summary.get("candidates")) and not _is_by_evidence(summary)
         count = f"{summary['candidates']:,} " if is_counted else ""
         rows.append((f"gold links among the {count}candidates", _percent(summary["coverage"])))
-    ranks = as_dict(summary.get("ranks"))
+    ranks = as_dict(summary.get("ranks")) if len(gold) else {}
     for name, value in ranks.items():
         if name.startswith("hits@") and is_number(value):
             rows.append((f"vectors alone: Hits@{name.removeprefix('hits@')}", _percent(value)))
     if is_number(ranks.get("mrr")):
         rows.append(("vectors alone: mean reciprocal rank", f"{ranks['mrr']:.3f}"))
-    return rows
+    costs = [(stage, f"{value:,.1f} s") for stage, value in _seconds(summary).items()]
+    if is_number(summary.get("peak_memory_mb")):
+        costs.append(("peak memory", f"{summary['peak_memory_mb']:,.0f} MB"))
+    tables = {"result": rows, "time and memory": costs}
+    return page.side_by_side([page.fact_table(title, facts) for title, facts in tables.items() if facts])
 
 
 def link_plots(matching: Matching, gold: Links) -> list[Plot]:
@@ -235,15 +226,9 @@ def _errors(types: NDArray[np.int8], summary: dict[str, Any], *, has_ranks: bool
         return Markup()
     note = ""
     if not has_ranks:
-        note = (
-            "This run does not keep which gold links were candidates, so those that were not are counted as wrong link "
-            "or no link. Align again to tell them apart."
-        )
+        note = "This run does not keep which gold links were candidates: align again to tell them apart."
     elif summary.get("matcher") in [name for name, matcher in MATCHERS.items() if matcher.uses_structure]:
-        note = (
-            "This matcher also scores pairs beyond the candidates. A correct pair that lost there may be counted as "
-            "not a candidate."
-        )
+        note = "This matcher also scores pairs beyond the candidates; if such a pair lost, it is no candidate here."
     bar = stacked_bar([(part.name, part.count) for part in counts], "Gold links by error type")
     return make("run.html.j2", "errors_card", bar, counts, len(types), note)
 
@@ -265,24 +250,14 @@ def _hardest(
     return make("run.html.j2", "picture_key", is_judged) + drawn if drawn else Markup()
 
 
-def _scored_pairs(trace: Trace | None) -> Links | None:
-    """The pairs that an agent is known to have scored: the best of every source, and the links."""
-    if trace is None:
-        return None
-    best = Links.of(trace.pair_source_ids, trace.pair_target_ids)
-    return Links.union([best, Links.of(trace.source_ids, trace.target_ids)])
-
-
 # ---- training -------------------------------------------------------------------------------------------------------
 
 
 def _training(info: dict[str, Any]) -> Markup:
-    plots, choices = learning_plots(info), choice_rows(info)
-    if plots:
-        html = page.plot_cards(plots)
-    else:
-        html = paragraph("No learning curves: nothing was trained in this run, or the training was not recorded.")
-    if choices:
+    plots = learning_plots(info)
+    nothing = "No learning curves: nothing was trained in this run, or the training was not recorded."
+    html = page.plot_cards(plots) if plots else paragraph(nothing)
+    if choices := choice_rows(info):
         columns = ("weight of the re-estimated vectors", "weight of the given vectors", "correct", "")
         order = ", round by round" if info.get("joint") else ""
         html += paragraph(f"Settings that the agent tried on held-out links{order}:")

@@ -29,17 +29,12 @@ def render_schema(schema: Schema, pair: GraphPair | None = None, *, rows: int = 
     A term that is an entity of its graph in `pair` is shown by its name, others by the last part of their identifier.
     """
     source, target = (None, None) if pair is None else (pair.source, pair.target)
-    tables = [
-        make(
-            "schema.html.j2",
-            "alignment_table",
-            part,
-            f"the best {rows} of {len(found):,}" if len(found) > rows else f"{len(found):,} in total",
-            [_row(one, source, target) for one in found[:rows]],
-        )
-        for part, found in schema.as_written().parts.items()
-        if found
-    ]
+    tables = []
+    for part, found in schema.as_written().parts.items():
+        count = f"the best {rows} of {len(found):,}" if len(found) > rows else f"{len(found):,} in total"
+        shown = [_row(one, source, target) for one in found[:rows]]
+        if shown:
+            tables.append(make("schema.html.j2", "alignment_table", part, count, shown))
     return paragraph(ABOUT) + side_by_side(tables) if tables else Markup()
 
 
