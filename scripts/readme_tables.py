@@ -35,7 +35,7 @@ def demo_table() -> str:
 
 def results_table() -> str:
     """The headline: what is reached on the same vectors, beside what was published; from the files of `reproduce`."""
-    deciders = figures_of(load("deciders.json")["runs"].values(), ("model", "pair", "decider"))
+    deciders = figures_of(results_of("deciders.json"), ("model", "pair", "decider"))
     lines = [
         "Hits@1 on OpenEA 15K V1 (10,500 test pairs, pool of test targets):",
         "",

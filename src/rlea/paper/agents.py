@@ -1,4 +1,4 @@
-"""The two agents by the names of their presets: the one that remembers (`context`), and the paper's."""
+"""Two agents by the names of their presets: the default one (`context`) and the paper's."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PRESET_NAMES = (CONTEXT, *PRESETS)
 def make_agent(
     preset: str, *, seed: int = 0, device: str = "auto", episodes: int | None = None
 ) -> Agent | ContextAgent:
-    """An agent that has learned nothing yet; `episodes` in place of the preset's."""
+    """An untrained agent; `episodes` replaces the preset's number."""
     if preset == CONTEXT:
         settings = ContextSettings() if episodes is None else ContextSettings(episodes=episodes)
         return ContextAgent(settings, seed=seed)
@@ -29,13 +29,13 @@ def make_agent(
 
 
 def load_agent(path: str | Path, *, device: str = "auto") -> Agent | ContextAgent:
-    """An agent of either kind as it was saved."""
+    """An agent of either kind from its file."""
     about, _ = load_agent_file(path)
     return ContextAgent.load(path) if about.get("format") == FORMAT else Agent.load(path, device=device)
 
 
 def describe_agent(agent: Agent | ContextAgent) -> dict[str, Any]:
-    """What belongs into the record of a run that an agent decided."""
+    """What the record of a run says of the agent that decided it."""
     common = {"settings": asdict(agent.settings), "candidates": agent.settings.candidates, "history": agent.history}
     if isinstance(agent, ContextAgent):
         return {**common, "device": "cpu", "chosen": asdict(agent.chosen)}

@@ -1,7 +1,6 @@
-"""The agent as a matcher: trained on the seeds of the task, then let loose on its candidates.
+"""The agent as a matcher: trained on the seeds of a task, then applied to its candidates.
 
-This is the plain way, without validation links; `pipeline.decide` uses the agent itself, with these, a preset and a
-checkpoint.
+There are no validation links here; `pipeline.decide` uses the agent itself, with these, a preset and a checkpoint.
 """
 
 from __future__ import annotations
