@@ -24,7 +24,7 @@ def workspace(tmp_path):
 
 def put(workspace, **changes):
     """The quick pair with something changed."""
-    workspace.keep("pair", ("quick", "1"), replace(workspace.pair("quick", "1"), **changes))
+    workspace._kept["pair"] = (("quick", "1"), replace(workspace.pair("quick", "1"), **changes))
 
 
 def kept(workspace):

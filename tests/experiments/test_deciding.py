@@ -125,5 +125,7 @@ def test_the_100k_data_sets_run_where_they_are(tmp_path):
 def test_the_table_of_100k_stands_beside_the_paper(found):
     result = {"model": "sea", "pair": "D_W_100K", "fold": "1", "pool": "test"}
     own = [result | {"decider": "rlea", "hits@1": 0.5}, result | {"decider": "paper", "hits@1": 0.25}]
-    shown = "| D-W | SEA | -<br>paper .291 | -<br>paper .293 | .250<br>paper .338 | .500 |" if found else "not available"
+    shown = (
+        "| D-W | SEA | -<br>paper .291 | -<br>paper .293 | .250<br>paper .338 | .500 |" if found else "not available"
+    )
     assert shown in scale.table_3({"scale": [], "deciders": own if found else []})

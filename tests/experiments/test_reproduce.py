@@ -251,7 +251,7 @@ def test_no_decider_is_given_a_test_link(folder, main_run):
         if shuffled:
             mixed = np.random.default_rng(0).permutation(pair.test.target_ids)
             changed = replace(pair, test=Links.of(pair.test.source_ids, mixed))
-            inputs.workspace.keep("pair", ("quick", "1"), changed)
+            inputs.workspace._kept["pair"] = (("quick", "1"), changed)
         found, _ = inputs.candidates(10, silent)
         task = Task(pair.source, pair.target, pair.train, found, 0)
         for name in ("paper", "rlea"):

@@ -102,9 +102,7 @@ def cell_of(workspace: Workspace, name: str, beginning: str, fold: str, variant:
     def run(progress: Progress) -> dict[str, Any]:
         """Learn, decide, judge. Seconds are those of a run by itself: channels that were there are charged as well."""
         pair, gold = seen_and_judged(workspace, name, beginning, fold)
-        evidence: Evidence | None = workspace.last("evidence", (name, beginning, fold))
-        if evidence is None:
-            evidence = workspace.keep("evidence", (name, beginning, fold), Evidence(pair))
+        evidence = workspace.cached("evidence", (name, beginning, fold), lambda: Evidence(pair))
         pool, source_ids, target_ids = choose_pool(pair)
         evidence.asked.clear()
         known, costs = set(evidence.seconds), Costs()

@@ -205,10 +205,7 @@ def cell_of(workspace: Workspace, stage_name: str, size: int) -> Cell:
         return {"settings": settings, "code": code, "seed": SEED}
 
     def run(progress: Progress) -> dict[str, Any]:
-        world: World | None = workspace.last("world", size)
-        if world is None:
-            world = workspace.keep("world", size, World(size))
-        costs = Costs()
+        world, costs = workspace.cached("world", size, lambda: World(size)), Costs()
         warm_up(stage_name)
         for name in stage.needs:
             getattr(world, name)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -43,28 +43,22 @@ class Workspace:
         self._kept: dict[str, tuple[Any, Any]] = {}  # what was made last, by kind: its key and itself
         self._digests: dict[Path, tuple[tuple[int, int], str]] = {}
 
+    def cached(self, kind: str, key: object, make: Callable[[], Kept]) -> Kept:
+        """What `make` returns, held until another key of the same kind is asked for."""
+        if kind not in self._kept or self._kept[kind][0] != key:
+            self._kept.pop(kind, None)  # before the next is made: both at once would be the peak of memory
+            self._kept[kind] = (key, make())
+        return cast("Kept", self._kept[kind][1])
+
     def pair(self, name: str, fold: str) -> GraphPair:
         """A pair by the name of its data set, such as EN_FR."""
-        kept: GraphPair | None = self.last("pair", (name, fold))
-        return self.keep("pair", (name, fold), self._read(name, fold)) if kept is None else kept
+        return self.cached("pair", (name, fold), lambda: self._read(name, fold))
 
     def _read(self, name: str, fold: str) -> GraphPair:
         if name == QUICK:
             settings = SyntheticSettings(num_entities=200, seeds=0.3, seed=SEED)
             return replace(generate(settings), name=QUICK, fold=fold)
         return read_pair(find_folder(self.options.data, name), fold)
-
-    def last(self, kind: str, key: object) -> Any:
-        """What was kept last of a kind if it has this key; otherwise that is dropped, before the next takes memory."""
-        if kind in self._kept and self._kept[kind][0] == key:
-            return self._kept[kind][1]
-        self._kept.pop(kind, None)
-        return None
-
-    def keep(self, kind: str, key: object, value: Kept) -> Kept:
-        """Hold a value until another of its kind is asked for."""
-        self._kept[kind] = (key, value)
-        return value
 
     def is_as_wanted(self, path: Path, note: Path, wanted: dict[str, Any]) -> bool:
         """Whether a file is what would be made today; its digest tells a stop between writing it and its note."""
@@ -139,11 +133,9 @@ class Inputs:
     def vectors(self, progress: Progress) -> Embeddings:
         """The vectors: from the file in the work folder, or trained and put there."""
         path, pair, workspace = self.vectors_file(progress), self.pair, self.workspace
-        digest = workspace.digest(path)
-        kept: Embeddings | None = workspace.last("vectors", digest)
-        if kept is not None:
-            return kept
-        return workspace.keep("vectors", digest, read_embeddings(path, pair.source, pair.target))
+        return workspace.cached(
+            "vectors", workspace.digest(path), lambda: read_embeddings(path, pair.source, pair.target)
+        )
 
     def vectors_file(self, progress: Progress) -> Path:
         """Where the vectors are, made if need be.
@@ -186,17 +178,18 @@ class Inputs:
     def candidates(self, k: int, progress: Progress, without: tuple[int, ...] = ()) -> tuple[Candidates, Costs]:
         """The k best among the test entities, `without` some targets, and what finding them cost."""
         vectors = self.vectors(progress)
+
+        def find() -> tuple[Candidates, Costs]:
+            _, source_ids, target_ids = choose_pool(self.pair, "test")
+            target_ids = target_ids[~np.isin(target_ids, np.array(without, dtype=target_ids.dtype))]
+            costs = Costs()
+            with costs("candidates"):
+                found = find_candidates(vectors, source_ids, target_ids, k)
+                _ = found.pairs  # made on first use, and the first decider is not to pay for all
+            return found, costs
+
         key = (self.vectors_digest(progress), self.pair_name, self.fold, k, without)
-        kept: tuple[Candidates, Costs] | None = self.workspace.last("candidates", key)
-        if kept is not None:
-            return kept
-        _, source_ids, target_ids = choose_pool(self.pair, "test")
-        target_ids = target_ids[~np.isin(target_ids, np.array(without, dtype=target_ids.dtype))]
-        costs = Costs()
-        with costs("candidates"):
-            found = find_candidates(vectors, source_ids, target_ids, k)
-            _ = found.pairs  # made on first use, and the first decider is not to pay for all
-        return self.workspace.keep("candidates", key, (found, costs))
+        return self.workspace.cached("candidates", key, find)
 
     # ---- the agent --------------------------------------------------------------------------------------------------
 
@@ -226,16 +219,16 @@ class Inputs:
     def chosen_agent(self, progress: Progress) -> tuple[TrainedAgent, Costs]:
         """The agent with what it chose for these vectors on validation links, and the costs."""
         vectors, pair = self.vectors(progress), self.pair
-        key = (self.vectors_digest(progress), self.pair_name, self.fold)
-        kept: tuple[TrainedAgent, Costs] | None = self.workspace.last("agent", key)
-        if kept is not None:
-            return kept
-        (agent, made), costs = self.trained_agent(progress), Costs()
-        costs.seconds["training"], costs.memory_mb["training"] = made["seconds"], made["peak_memory_mb"]
-        if len(pair.valid):
-            with costs("choosing"):
-                choose_weights(agent, pair, vectors, progress)
-        return self.workspace.keep("agent", key, (agent, costs))
+
+        def choose() -> tuple[TrainedAgent, Costs]:
+            (agent, made), costs = self.trained_agent(progress), Costs()
+            costs.seconds["training"], costs.memory_mb["training"] = made["seconds"], made["peak_memory_mb"]
+            if len(pair.valid):
+                with costs("choosing"):
+                    choose_weights(agent, pair, vectors, progress)
+            return agent, costs
+
+        return self.workspace.cached("agent", (self.vectors_digest(progress), self.pair_name, self.fold), choose)
 
 
 def all_inputs(workspace: Workspace, models: Sequence[str], pairs: Sequence[str]) -> Iterator[Inputs]:
