@@ -10,36 +10,60 @@ import csv
 import json
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-from rlea.experiments.figures import figures_of, share
+from rlea.experiments.deciders import DECIDERS
+from rlea.experiments.figures import figures_of, markdown_table, share, title
+from rlea.experiments.options import PAIRS
+from rlea.experiments.published import TITLES
 
 ROOT = Path(__file__).parent.parent
-PAIRS = ("EN_FR", "EN_DE", "D_W", "D_Y")
+MODELS = TITLES | {"rsn": "RSN4EA"}
 
 
 def load(name: str) -> dict:
     return json.loads((ROOT / "results" / name).read_text(encoding="utf-8"))
 
 
+def load_csv(name: str) -> list[dict]:
+    with (ROOT / "results" / name).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def results_of(name: str) -> list[dict]:
+    return [run["result"] for run in load(name)["runs"].values()]
+
+
+def pairs_in(rows: list[dict]) -> list[str]:
+    return [name for name in PAIRS if any(row["pair"] == name for row in rows)]
+
+
+def slim(table: str) -> str:
+    """Empty cells as the pages have them."""
+    return table.replace("|  |", "| |")
+
+
+def pairs_table(names: Sequence[str], rows: list[list[str]]) -> str:
+    """A table whose first column says what a row is; the others are data sets."""
+    return slim(markdown_table(["", *map(title, names)], rows))
+
+
 def demo_table() -> str:
-    record = load("demo.json")
-    lines = ["| matcher | precision | recall | F1 | seconds |", "|---|---|---|---|---|"]
-    lines += [
-        f"| {row['matcher']} | {share(row['precision'])} | {share(row['recall'])} | {share(row['f1'])} "
-        f"| {row['seconds']:.2f} |"
-        for row in record["rows"]
+    rows = [
+        [row["matcher"], *(share(row[key]) for key in ("precision", "recall", "f1")), f"{row['seconds']:.2f}"]
+        for row in load("demo.json")["rows"]
     ]
-    return "\n".join(lines)
+    return markdown_table(["matcher", "precision", "recall", "F1", "seconds"], rows)
 
 
 def results_table() -> str:
     """The headline: what is reached on the same vectors, beside what was published; from the files of `reproduce`."""
-    deciders = figures_of(load("deciders.json")["runs"].values(), ("model", "pair", "decider"))
+    deciders = figures_of(results_of("deciders.json"), ("model", "pair", "decider"))
     lines = [
         "Hits@1 on OpenEA 15K V1 (10,500 test pairs, pool of test targets):",
         "",
-        "| | uses | folds | " + " | ".join(name.replace("_", "-") for name in PAIRS) + " |",
+        "| | uses | folds | " + " | ".join(map(title, PAIRS)) + " |",
         "|---|---|---|" + "---|" * len(PAIRS),
     ]
 
@@ -51,8 +75,7 @@ def results_table() -> str:
         cells = " | ".join(f"{mark}{share(figure.mean)}{mark}" for figure in own)
         return f"| {mark}rlea: {MODELS[model].removesuffix('4EA')} + {word}{mark} | {uses} | {folds} | {cells} |"
 
-    with (ROOT / "results" / "published.csv").open(encoding="utf-8", newline="") as file:
-        published = {row["system"]: row for row in csv.DictReader(file)}
+    published = {row["system"]: row for row in load_csv("published.csv")}
 
     def theirs(system: str) -> str:
         one = published.pop(system)
@@ -88,12 +111,11 @@ def results_table() -> str:
 
 def evidence_table() -> str:
     """F1 of all evidence, with seeds and without, beside PARIS (own and published) and FLORA."""
-    with (ROOT / "results" / "published.csv").open(encoding="utf-8", newline="") as file:
-        published = {row["system"]: row for row in csv.DictReader(file)}
+    published = {row["system"]: row for row in load_csv("published.csv")}
     lines = [
         "F1 on OpenEA 15K V1. With seeds: 20 % of the links, judged by the test links. Without: judged by all links.",
         "",
-        "| | begins with | runs | " + " | ".join(name.replace("_", "-") for name in PAIRS) + " | seconds |",
+        "| | begins with | runs | " + " | ".join(map(title, PAIRS)) + " | seconds |",
         "|---|---|---|" + "---|" * (len(PAIRS) + 1),
     ]
     for system in ("PARIS", "FLORA"):
@@ -104,14 +126,14 @@ def evidence_table() -> str:
     cells = " | ".join(share(own[name]["f1"]) if name in own else "-" for name in PAIRS)
     spent = max(row["seconds"] for row in own.values())
     lines.append(f"| rlea: PARIS | nothing | 1 | {cells} | at most {spent:.0f} |")
-    for beginning, title in (("no-seeds", "nothing"), ("seeds", "20 % seeds")):
+    for beginning, words in (("no-seeds", "nothing"), ("seeds", "20 % seeds")):
         found = [row for row in results_of("evidence.json") if (row["beginning"], row["variant"]) == (beginning, "all")]
         by_pair = {name: [row for row in found if row["pair"] == name] for name in PAIRS}
         means = {name: sum(row["f1"] for row in rows) / len(rows) for name, rows in by_pair.items() if rows}
         cells = " | ".join(f"**{share(means[name])}**" if name in means else "-" for name in PAIRS)
         folds = min(len(rows) for rows in by_pair.values())
         spent = max(row["seconds"] for row in found)
-        lines.append(f"| **rlea: all evidence** | {title} | {folds} | {cells} | at most {spent:.0f} |")
+        lines.append(f"| **rlea: all evidence** | {words} | {folds} | {cells} | at most {spent:.0f} |")
     lines += [
         "",
         "Made by `rlea reproduce conventional` and `rlea reproduce evidence`, one thread a run on a shared machine;"
@@ -142,81 +164,57 @@ def joint_row() -> str:
 def best_first_table() -> str:
     rows = load("best_first.json")["rows"]
     names = [name for name in rows[0] if name != "case"]
-    lines = ["| | " + " | ".join(name.replace("_", "-") for name in names) + " |", "|---|" + "---|" * len(names)]
-    lines += [f"| {row['case']} | " + " | ".join(share(row[name]["hits@1"]) for name in names) + " |" for row in rows]
-    return "\n".join(lines)
+    return pairs_table(names, [[row["case"], *(share(row[name]["hits@1"]) for name in names)] for row in rows])
 
 
 def agent_table() -> str:
     """Greedy and the two presets on four pairs: Hits@1, share of pairs the policy accepts, how far it varies."""
     rows = load("agent.json")["rows"]
-    names = [name for name in PAIRS if any(row["pair"] == name for row in rows)]
-    lines = [
-        "| | " + " | ".join(name.replace("_", "-") for name in names) + " |",
-        "|---|" + "---|" * len(names),
-    ]
+    names, lines = pairs_in(rows), []
     cells = {(row["pair"], row["matcher"]): row for row in rows}
     for matcher in ("greedy", "paper", "released"):
         found = [cells[name, matcher] for name in names]
-        lines.append(f"| {matcher}: Hits@1 | " + " | ".join(share(row["hits@1"]) for row in found) + " |")
+        lines.append([f"{matcher}: Hits@1", *(share(row["hits@1"]) for row in found)])
         if matcher == "greedy":
             continue
-        for title, key in (
+        for words, key in (
             ("links that are greedy's too", "same_as_greedy"),
             ("candidate pairs with match the likelier action", "accepted"),
             ("probability of match, mean", "probability_mean"),
             ("its standard deviation between pairs", "probability_std"),
         ):
-            lines.append(f"| {matcher}: {title} | " + " | ".join(f"{row[key]:.3f}" for row in found) + " |")
-    return "\n".join(lines)
+            lines.append([f"{matcher}: {words}", *(f"{row[key]:.3f}" for row in found)])
+    return pairs_table(names, lines)
 
 
 def agent_cost_table() -> str:
     record = load("agent_cost.json")
-    lines = [
-        "| pair | candidates | episodes | training, s | decoding, s | sources | peak memory, GB |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    lines += [
-        f"| {row['pair'].replace('_', '-')} | {row['candidates']} | {row['episodes']} | {row['train_seconds']:.0f} "
-        f"| {row['decode_seconds']:.2f} | {row['sources']:,} | {row['peak_memory_mb'] / 1000:.1f} |"
+    head = ["pair", "candidates", "episodes", "training, s", "decoding, s", "sources", "peak memory, GB"]
+    rows = [
+        [title(row["pair"]), str(row["candidates"]), str(row["episodes"]), f"{row['train_seconds']:.0f}",
+         f"{row['decode_seconds']:.2f}", f"{row['sources']:,}", f"{row['peak_memory_mb'] / 1000:.1f}"]
         for row in record["rows"]
-    ]
+    ]  # fmt: skip
     ratio = record["ratio_50_to_10"]["train_seconds"]
-    return "\n".join([*lines, "", f"50 candidates cost {ratio:.1f} times what 10 do."])
+    return f"{markdown_table(head, rows)}\n\n50 candidates cost {ratio:.1f} times what 10 do."
 
 
 def differences_table() -> str:
-    rows = load("agent_differences.json")["rows"]
-    lines = [
-        "| the preset `paper` with | Hits@1 | precision | links | accepted | p, mean | p, std |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    lines += [
-        f"| {row['case']} | {share(row['hits@1'])} | {share(row['precision'])} | {row['links']:,} "
-        f"| {row['accepted']:.3f} | {row['probability_mean']:.3f} | {row['probability_std']:.3f} |"
-        for row in rows
-    ]
-    return "\n".join(lines)
-
-
-MODELS = {
-    "mtranse": "MTransE", "jape": "JAPE", "sea": "SEA", "gcnalign": "GCN-Align", "aligne": "AlignE",
-    "bootea": "BootEA", "rsn": "RSN4EA", "rdgcn": "RDGCN", "alinet": "AliNet",
-}  # fmt: skip
+    rows = [
+        [row["case"], share(row["hits@1"]), share(row["precision"]), f"{row['links']:,}",
+         *(f"{row[key]:.3f}" for key in ("accepted", "probability_mean", "probability_std"))]
+        for row in load("agent_differences.json")["rows"]
+    ]  # fmt: skip
+    return markdown_table(
+        ["the preset `paper` with", "Hits@1", "precision", "links", "accepted", "p, mean", "p, std"], rows
+    )
 
 
 def embeddings_table() -> str:
     """Every model and pair: fold 1 and the mean of all folds there are, beside what was published."""
-    with (ROOT / "results" / "embeddings.csv").open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    with (ROOT / "results" / "published_models.csv").open(encoding="utf-8", newline="") as file:
-        published = {(row["model"], row["pair"]): row for row in csv.DictReader(file)}
-    lines = [
-        "| model | | " + " | ".join(name.replace("_", "-") for name in PAIRS) + " |",
-        "|---|---|" + "---|" * len(PAIRS),
-    ]
-    for model, title in MODELS.items():
+    rows, lines = load_csv("embeddings.csv"), []
+    published = {(row["model"], row["pair"]): row for row in load_csv("published_models.csv")}
+    for model, name in MODELS.items():
         first, means, seconds, theirs, their_seconds = [], [], [], [], []
         for pair in PAIRS:
             found = [row for row in rows if row["model"] == model and row["pair"] == pair]
@@ -232,37 +230,32 @@ def embeddings_table() -> str:
             deviation = f" ± {share(float(row['std']))}" if row.get("std") else ""
             theirs.append(f"{share(float(row['hits@1']))}{deviation}" if row.get("hits@1") else "-")
             their_seconds.append(f"{float(row['seconds']):.0f}" if row.get("seconds") else "-")
-        lines.append(f"| {title.removesuffix('4EA')} | Hits@1, fold 1 | " + " | ".join(first) + " |")
+        lines.append([name.removesuffix("4EA"), "Hits@1, fold 1", *first])
         if any(cell != "-" for cell in means):
-            lines.append("| | mean (folds) | " + " | ".join(means) + " |")
-        lines.append("| | published | " + " | ".join(theirs) + " |")
-        lines.append("| | seconds, fold 1 | " + " | ".join(seconds) + " |")
+            lines.append(["", "mean (folds)", *means])
+        lines += [["", "published", *theirs], ["", "seconds, fold 1", *seconds]]
         if any(cell != "-" for cell in their_seconds):
-            lines.append("| | published | " + " | ".join(their_seconds) + " |")
-    return "\n".join(lines)
-
-
-DECIDERS = ("nearest", "csls", "rinf", "sinkhorn", "hungarian", "stable", "seq", "best-first", "paper", "rlea")
+            lines.append(["", "published", *their_seconds])
+    return slim(markdown_table(["model", "", *map(title, PAIRS)], lines))
 
 
 def deciders_table() -> str:
     """Hits@1 of every decider over every model's vectors, a table a pair, the best of a row in bold."""
-    with (ROOT / "results" / "deciders.csv").open(encoding="utf-8", newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["fold"] == "1" and row["pool"] == "test"]
+    rows = [row for row in load_csv("deciders.csv") if row["fold"] == "1" and row["pool"] == "test"]
     hits = {(row["pair"], row["model"], row["decider"]): share(float(row["hits@1"])) for row in rows}
     tables = ["Hits@1 on OpenEA 15K V1 (fold 1, pool of test targets), rows by the model of the vectors:"]
     for pair in PAIRS:
         deciders = [name for name in DECIDERS if any(key[0] == pair and key[2] == name for key in hits)]
-        lines = [f"| {pair.replace('_', '-')} | " + " | ".join(deciders) + " |", "|---|" + "---|" * len(deciders)]
-        for model, title in MODELS.items():
+        lines = []
+        for model, shown_model in MODELS.items():
             cells = [hits.get((pair, model, name), "-") for name in deciders]
             found = [cell for cell in cells if cell != "-"]
             best = max(found, key=float, default="")
             shown = [f"**{cell}**" if cell == best else cell for cell in cells]
             if found:
-                lines.append(f"| {title} | " + " | ".join(shown) + " |")
+                lines.append([shown_model, *shown])
         if deciders:
-            tables.append("\n".join(lines))
+            tables.append(markdown_table([title(pair), *deciders], lines))
     return "\n\n".join([*tables, agent_summary(rows)])
 
 
@@ -293,8 +286,7 @@ def agent_summary(rows: list[dict]) -> str:
 
 def dangling_summary() -> str:
     """What is recorded of pairs of which a share of the targets was taken out."""
-    with (ROOT / "results" / "deciders.csv").open(encoding="utf-8", newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["pool"] != "test"]
+    rows = [row for row in load_csv("deciders.csv") if row["pool"] != "test"]
     scores = {(row["pair"], row["model"], row["pool"], row["decider"]): share(float(row["f1"])) for row in rows}
     runs = load("deciders.json")["runs"]
     parts = []
@@ -318,46 +310,39 @@ def context_cost_table() -> str:
     for row in load("context_cost.json")["rows"]:
         times = [f"{row[key]:.0f} s" if key in row else "-" for key in ("train_seconds", "choose_seconds")]
         lines.append(
-            f"| {row['pair'].replace('_', '-')} | {row['sources']:,} | {times[0]} | {times[1]} | "
+            f"| {title(row['pair'])} | {row['sources']:,} | {times[0]} | {times[1]} | "
             f"{row['decode_seconds']:.1f} s | {row['decode_peak_memory_mb'] / 1000:.1f} GB |"
         )
     return "\n".join(lines)
 
 
-def results_of(name: str) -> list[dict]:
-    return [run["result"] for run in load(name)["runs"].values()]
-
-
 def ablation_table() -> str:
     """Validation Hits@1 of every case, in points below or above the agent as it is."""
     results = results_of("context_ablation.json")
-    names = [name for name in PAIRS if any(row["pair"] == name for row in results)]
+    names = pairs_in(results)
     cells = {(row["case"], row["pair"]): row["valid_hits@1"] for row in results}
-    lines = [
-        "| | " + " | ".join(name.replace("_", "-") for name in names) + " |",
-        "|---|" + "---|" * len(names),
-    ]
+    lines = []
     for case in dict.fromkeys(row["case"] for row in results):
         shown = [
             "-" if (case, name) not in cells else share(cells[case, name])
             if case == "as it is" else f"{100 * (cells[case, name] - cells['as it is', name]):+.1f}"
             for name in names
         ]  # fmt: skip
-        lines.append(f"| {case} | " + " | ".join(shown) + " |")
-    return "\n".join(lines)
+        lines.append([case, *shown])
+    return pairs_table(names, lines)
 
 
 def joint_table() -> str:
     """Test Hits@1 of every joint round, beside what the round's vectors alone would say."""
     results = [row for row in results_of("joint.json") if (row["model"], row["fold"]) == ("aligne", "1")]
-    names = [name for name in PAIRS if any(row["pair"] == name for row in results)]
-    lines = ["| | " + " | ".join(name.replace("_", "-") for name in names) + " |", "|---|" + "---|" * len(names)]
+    names = pairs_in(results)
+    lines = []
     for number in sorted({one["round"] for row in results for one in row["by_round"]}):
         found = {row["pair"]: one for row in results for one in row["by_round"] if one["round"] == number}
-        for key, title in (("hits@1", "the agent"), ("nearest", "nearest by the vectors alone")):
+        for key, words in (("hits@1", "the agent"), ("nearest", "nearest by the vectors alone")):
             cells = [share(found[name][key]) if name in found else "-" for name in names]
-            lines.append(f"| round {number}: {title} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+            lines.append([f"round {number}: {words}", *cells])
+    return pairs_table(names, lines)
 
 
 def same_links_table() -> str:

@@ -28,10 +28,11 @@ from typing import Any
 
 from rlea.demo import demo_folder
 from rlea.errors import InputError
-from rlea.experiments.deciding import DECIDERS, TRAINED
-from rlea.experiments.desk import FOLDS, PAIRS, Desk, Options, plain
+from rlea.experiments import EXPERIMENTS
+from rlea.experiments.deciders import DECIDERS
 from rlea.experiments.grid import Cell, is_finished
-from rlea.experiments.reproduce import load
+from rlea.experiments.options import FOLDS, PAIRS, TRAINED, Options
+from rlea.experiments.workspace import Inputs, Workspace
 from rlea.graph import GraphPair
 from rlea.io.synthetic import SyntheticSettings, generate
 from rlea.pipeline import read
@@ -72,8 +73,8 @@ def stand_in() -> GraphPair:
     return generate(SyntheticSettings(num_entities=20, seed=0))
 
 
-class Onlooker(Desk):
-    """A desk that reads and makes nothing: vectors are never trained, and a pair that is not there is a stand-in."""
+class ReadOnly(Workspace):
+    """A workspace in which nothing is made: vectors are never trained, and a missing pair is replaced by a stand-in."""
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)
@@ -87,10 +88,9 @@ class Onlooker(Desk):
             self.lacks_pair = True
             return stand_in()
 
-    def vectors_digest(self, model: str, name: str, fold: str, progress: Progress) -> str:
-        path = self.options.work / f"{model}_{name}_{fold}.safetensors"
-        self.lacks_vectors = not path.exists()
-        return "" if self.lacks_vectors else self._digest(path)
+    def vectors_digest(self, inputs: Inputs, progress: Progress) -> str:
+        self.lacks_vectors = not inputs.vectors_path.exists()
+        return "" if self.lacks_vectors else self.digest(inputs.vectors_path)
 
     def fingerprint(self, name: str, fold: str) -> str | None:
         """That of a data set or of the demo pair; None where it is not at hand."""
@@ -105,22 +105,22 @@ class Onlooker(Desk):
 # ---- cells of experiments -------------------------------------------------------------------------------------------
 
 
-def cells_today(options: Options, experiment: str) -> tuple[Onlooker, dict[tuple[str, str], Cell]]:
+def cells_today(options: Options, experiment: str) -> tuple[ReadOnly, dict[tuple[str, str], Cell]]:
     """The cells that an experiment has today, by the file and the key that they would be kept under."""
-    desk = Onlooker(Options(**{**asdict(options), **WIDEST[experiment]}))
+    workspace = ReadOnly(Options(**{**asdict(options), **WIDEST[experiment]}))
     found = {}
-    for grid in load(experiment).grids(desk):
+    for grid in EXPERIMENTS[experiment].grids(workspace):
         for cell in grid.cells:
             found[grid.store.path.name, grid.store.key(cell.result)] = cell
-    return desk, found
+    return workspace, found
 
 
-def judge_cell(file: str, key: str, record: dict[str, Any], cell: Cell, desk: Onlooker) -> Verdict:
+def judge_cell(file: str, key: str, record: dict[str, Any], cell: Cell, workspace: ReadOnly) -> Verdict:
     """A record beside what its cell would be recorded with today."""
-    desk.lacks_pair = desk.lacks_vectors = False
+    workspace.lacks_pair = workspace.lacks_vectors = False
     wanted = cell.wanted(silent)
-    left_out = ("vectors",) if desk.lacks_vectors else ()
-    if desk.lacks_pair:
+    left_out = ("vectors",) if workspace.lacks_vectors else ()
+    if workspace.lacks_pair:
         left_out += OF_DATA
     return judge(file, key, record, {name: value for name, value in wanted.items() if name not in left_out}, left_out)
 
@@ -177,14 +177,6 @@ def settings_of_training(record: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def settings_of_case(record: dict[str, Any]) -> dict[str, Any]:
-    """Settings of a case of benchmarks/context_ablation.py."""
-    cases, result = load_benchmark("context_ablation").CASES, record["result"]
-    if result["case"] not in cases:
-        return {"settings": (result["settings"], None)}
-    return {"settings": (result["settings"], plain(asdict(cases[result["case"]])))}
-
-
 def no_settings(record: dict[str, Any]) -> dict[str, Any]:
     return {}
 
@@ -194,17 +186,16 @@ KNOWN: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "embeddings": settings_of_training,
     "vectors": settings_of_training,
     "embed_": settings_of_training,
-    "context_ablation": settings_of_case,
 }
 
 
-def judge_other(file: str, key: str, record: dict[str, Any], desk: Onlooker) -> Verdict:
+def judge_other(file: str, key: str, record: dict[str, Any], workspace: ReadOnly) -> Verdict:
     """A record that is no cell of an experiment: it keeps no digest of the code, so that it can be stale, not fresh."""
     told = next((function for name, function in KNOWN.items() if file.startswith(name)), no_settings)(record)
     result = record.get("result", record)
     digests = record.get("fingerprints") or {result.get("pair", ""): record.get("fingerprint")}
     for name, was in digests.items():
-        now = desk.fingerprint(str(name).removesuffix("_15K_V1"), str(result.get("fold") or "1"))
+        now = workspace.fingerprint(str(name).removesuffix("_15K_V1"), str(result.get("fold") or "1"))
         if now is not None:
             told[f"data of {name}"] = (was, now)
     was = {name: value[0] for name, value in told.items()} | {"commit": record.get("commit", "")}
@@ -230,23 +221,23 @@ def judge_all(options: Options) -> list[Verdict]:
     verdicts: dict[tuple[str, str], Verdict] = {}
     stores = set()
     for experiment in WIDEST:
-        desk, cells = cells_today(options, experiment)
+        workspace, cells = cells_today(options, experiment)
         stores |= {file for file, _ in cells}
         here = [
             (file, key, record) for file, key, record in records if (file, key) in cells and (file, key) not in verdicts
         ]
-        # Those of one data set and fold together: the desk holds but one.
+        # Those of one data set and fold together: the workspace holds but one.
         here.sort(key=lambda row: [str(row[2]["result"].get(name, "")) for name in ("pair", "fold")])
         for file, key, record in here:
-            verdicts[file, key] = judge_cell(file, key, record, cells[file, key], desk)
-    desk = Onlooker(options)
+            verdicts[file, key] = judge_cell(file, key, record, cells[file, key], workspace)
+    workspace = ReadOnly(options)
     for file, key, record in records:
         if (file, key) in verdicts:
             continue
         if file in stores:
             verdict = Verdict(file, key, record["commit"], UNKNOWN, ("no such cell today",))
         else:
-            verdict = judge_other(file, key, record, desk)
+            verdict = judge_other(file, key, record, workspace)
         verdicts[file, key] = verdict
     assert files == {file for file, _ in verdicts}
     return [verdicts[file, key] for file, key, _ in records]

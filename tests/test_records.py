@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rlea.experiments.desk import Options
+from rlea.experiments.options import Options
 from rlea.io.synthetic import SyntheticSettings, generate
 from rlea.io.writers.graphs import write_pair
 from rlea.progress import silent

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rlea.experiments.code_version import code_version
+from rlea.experiments.code_version import digest_of
 
 
 @pytest.fixture
@@ -24,14 +24,16 @@ def package(tmp_path):
 
 
 def version(package):
-    code_version.cache_clear()
-    return code_version("pack.top", package=package)
+    digest_of.cache_clear()
+    return digest_of(("pack.top",), package)
 
 
-def test_comments_docstrings_and_layout_do_not_count(package):
+def test_comments_docstrings_layout_and_other_modules_do_not_count(package):
     before = version(package)
     (package / "bottom.py").write_text('"""Now with a docstring."""\n\nNUMBER = (\n    1\n)\n')
     (package / "top.py").write_text("from pack.low import middle\ndef run():\n    'new'\n    return middle.value()+1\n")
+    (package / "apart.py").write_text("other = 2\n")
+    (package / "new.py").write_text("NUMBER = 2\n")
     assert version(package) == before
 
 
@@ -43,21 +45,13 @@ def test_a_change_of_anything_imported_counts(package, name):
     assert version(package) != before
 
 
-def test_others_do_not_count(package):
-    before = version(package)
-    (package / "apart.py").write_text("other = 2\n")
-    (package / "new.py").write_text("NUMBER = 2\n")
-    assert version(package) == before
-
-
 def test_an_unknown_module_is_refused(package):
     with pytest.raises(ValueError, match=r"no module pack\.gone"):
-        code_version("pack.gone", package=package)
+        digest_of(("pack.gone",), package)
 
 
 def test_deciders_have_versions_of_their_own():
-    from rlea.experiments.deciding import DECIDERS, code_of
+    from rlea.experiments.deciders import DECIDERS, code_of
 
-    code_version.cache_clear()
+    digest_of.cache_clear()
     assert len({code_of(name) for name in DECIDERS}) == len(DECIDERS)
-    assert all(len(code_of(name)) == 64 for name in DECIDERS)

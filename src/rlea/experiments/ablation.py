@@ -1,12 +1,13 @@
-"""Figures 5 and 7: what the parts of the paper's agent do while it learns.
+"""Figures 5 and 7: what the parts of the paper's agent contribute while it learns.
 
-Right matches, decisions and reward by episode for the agent in full, without the estimator of mutual information, and
-in an environment that shuffles its pairs.
+Correct matches, decisions and reward by episode for the full agent, the agent without the estimator of mutual
+information, and the agent in an environment that shuffles its pairs.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -14,15 +15,15 @@ import numba
 from rlea.errors import InputError
 from rlea.evaluation.metrics import link_metrics
 from rlea.experiments.costs import Costs
-from rlea.experiments.deciding import TRAINED, code_of, paper_settings
-from rlea.experiments.desk import FOLDS, PAIRS, SEED, Desk, plain
-from rlea.experiments.figures import figures_of, markdown_table, title
-from rlea.experiments.grid import Cell, Grid, Results
-from rlea.experiments.inputs import Inputs, all_inputs, check_known
+from rlea.experiments.deciders import code_of, paper_settings, train_paper_agent
+from rlea.experiments.experiment import Experiment, Results
+from rlea.experiments.figures import figures_of, grouped, markdown_table, title
+from rlea.experiments.grid import Cell, Grid
+from rlea.experiments.options import FOLDS, PAIRS, SEED, TRAINED, choose
 from rlea.experiments.published import TITLES
-from rlea.experiments.store import Store
+from rlea.experiments.store import Store, plain
+from rlea.experiments.workspace import Inputs, Workspace, all_inputs
 from rlea.matching import Task
-from rlea.paper.agent import Agent
 from rlea.progress import Progress
 from rlea.views.report.plots import lines_plot, stack_plots
 
@@ -36,53 +37,36 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def grids(desk: Desk) -> list[Grid]:
+def ablation_store(output: Path) -> Store:
+    """Where the cells are kept."""
+    order = {"pair": PAIRS, "model": TRAINED, "fold": FOLDS, "preset": tuple(VARIANTS)}
+    return Store(output / "ablation", COLUMNS, ("model", "pair", "fold", "preset"), order)
+
+
+def grids(workspace: Workspace) -> list[Grid]:
     """The cells that were asked for."""
-    options = desk.options
-    models = options.models or MODELS
-    check_known(models, TRAINED, "model")
+    options = workspace.options
+    models = choose(options.models, MODELS, TRAINED, "model")
     if options.deciders:
         raise InputError("--deciders means nothing here: its variants are those of the paper", remedy="leave it out")
-    order = {"pair": PAIRS, "model": TRAINED, "fold": FOLDS, "preset": tuple(VARIANTS)}
-    store = Store(options.output / "ablation", COLUMNS, ("model", "pair", "fold", "preset"), order)
-    cells = [
-        Case(inputs, preset).cell()
-        for inputs in all_inputs(desk, models, options.pairs_or(PAIRS))
-        for preset in VARIANTS
-    ]
-    return [Grid(store, cells)]
+    inputs = all_inputs(workspace, models, options.pairs_or(PAIRS))
+    return [Grid(ablation_store(options.output), [cell_of(one, preset) for one in inputs for preset in VARIANTS])]
 
 
-@dataclass(frozen=True, eq=False)
-class Case:
+def cell_of(inputs: Inputs, preset: str) -> Cell:
     """One variant of the agent, trained over one model's vectors."""
+    settings = paper_settings(inputs.options, preset)
 
-    inputs: Inputs
-    preset: str
+    def wanted(progress: Progress) -> dict[str, Any]:
+        return inputs.wanted({"preset": preset, "agent": plain(asdict(settings))}, code_of("paper"), progress)
 
-    def cell(self) -> Cell:
-        """What the grid runs."""
-        return Cell(
-            {**self.inputs.names, "preset": self.preset}, self.wanted, self.run, self.inputs.command("ablation")
-        )
-
-    def wanted(self, progress: Progress) -> dict[str, Any]:
-        """What a record of this cell says if it was made by this code, with these settings, from these inputs."""
-        agent = plain(asdict(paper_settings(self.inputs.desk.options, self.preset)))
-        return self.inputs.wanted({"preset": self.preset, "agent": agent}, code_of("paper"), progress)
-
-    def run(self, progress: Progress) -> dict[str, Any]:
-        """Train, and keep the curves."""
-        options, pair = self.inputs.desk.options, self.inputs.pair
-        settings = paper_settings(options, self.preset)
-        found, _ = self.inputs.candidates(settings.candidates, progress)
-        agent, costs = Agent(settings, seed=SEED, device=options.agent_device), Costs()
+    def run(progress: Progress) -> dict[str, Any]:
+        pair, costs, episodes = inputs.pair, Costs(), settings.train.episodes
+        found, _ = inputs.candidates(settings.candidates, progress)
         with costs("training"):
-            agent.fit(pair, found.embeddings, progress=progress)
+            agent = train_paper_agent(settings, pair, found.embeddings, inputs.options, progress)
         matching = agent.match(Task(pair.source, pair.target, pair.train, found, SEED))
-        episodes = settings.train.episodes
         every = max(episodes // POINTS, 1)
-        history = [row for row in agent.history if (row["episode"] - 1) % every == 0 or "valid_aligned" in row]
         result = {
             **link_metrics(matching, pair.test).as_dict(),
             "episodes": episodes,
@@ -91,26 +75,18 @@ class Case:
             "seconds": costs.seconds["training"],
             "peak_memory_mb": costs.memory_mb["training"],
             "threads": numba.get_num_threads(),
-            "history": history,
+            "history": [row for row in agent.history if (row["episode"] - 1) % every == 0 or "valid_aligned" in row],
         }
         return {"result": result}
 
-
-def has_any(results: Results) -> bool:
-    """Whether there is something to show."""
-    return bool(results["ablation"])
-
-
-def shows(result: dict[str, Any]) -> bool:
-    """Whether a cell is among those that the table shows."""
-    return True
+    return Cell({**inputs.names, "preset": preset}, wanted, run, inputs.command("ablation"))
 
 
 def table(results: Results) -> str:
     """How each variant ended."""
     names = ("pair", "model", "preset")
-    hits = figures_of(results["ablation"].values(), names)
-    ends = [figures_of(results["ablation"].values(), names, key) for key in ("matched", *CURVES)]
+    hits = figures_of(results["ablation"], names)
+    ends = [figures_of(results["ablation"], names, key) for key in ("matched", *CURVES)]
     rows = [
         [
             title(pair),
@@ -129,21 +105,31 @@ def table(results: Results) -> str:
 def remarks(results: Results) -> str:
     """What the curves say beside the paper's."""
     return (
-        "The paper sees the estimator help the agent to learn faster, and the random environment keep it from learning."
-        " docs/agent.md has why the policy says yes to nearly every pair, and with it that its links are greedy's."
+        "In the paper the estimator makes the agent learn faster, and the random environment keeps it from learning."
+        " docs/agent.md explains why the policy accepts nearly every pair, so that its links are those of greedy."
     )
 
 
 def pictures(results: Results) -> dict[str, str]:
     """One row of three plots for a model, pair and fold, as in Figure 7."""
     plots = []
-    kept = [record["result"] for record in results["ablation"].values()]
-    groups = dict.fromkeys((one["model"], one["pair"], one["fold"]) for one in kept)
+    groups = grouped(results["ablation"], ("model", "pair", "fold"))
     several = len({(model, fold) for model, _, fold in groups}) > 1
-    for model, pair, fold in groups:
-        own = [one for one in kept if (one["model"], one["pair"], one["fold"]) == (model, pair, fold)]
+    for (model, pair, fold), own in groups.items():
         more = f", {TITLES[model]}, fold {fold}" if several else ""
         for key, label in CURVES.items():
             lines = {VARIANTS[one["preset"]]: [(row["episode"], row[key]) for row in one["history"]] for one in own}
             plots.append(lines_plot(lines, f"episode, {title(pair)}{more}", label))
     return {"ablation": stack_plots(plots, columns=len(CURVES))}
+
+
+EXPERIMENT = Experiment(
+    repeats="Figures 5 and 7",
+    summary="learning curves: full, no estimator, random environment",
+    intro=__doc__,
+    stores=(ablation_store,),
+    grids=grids,
+    table=table,
+    pictures=pictures,
+    remarks=remarks,
+)

@@ -1,32 +1,30 @@
 """Figure 6: deciding better over given vectors, or adding seeds while they are trained, or both.
 
-AlignE and BootEA with and without Seq and RLEA as in the paper; beside them the agent that remembers, and its joint
-rounds, in which its sure links train AlignE's vectors anew.
+AlignE and BootEA with and without Seq and RLEA as in the paper; beside them the agent of this package (rlea), and
+joint rounds, in which its most confident links become seeds of AlignE for the next round.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from rlea.agent.context import ContextAgent
-from rlea.agent.joint import train_jointly
 from rlea.errors import InputError
+from rlea.evaluation import metrics
 from rlea.evaluation.metrics import expected_calibration_error, link_metrics
 from rlea.evaluation.ranks import rank_metrics
 from rlea.experiments.code_version import code_version
 from rlea.experiments.costs import Costs
-from rlea.experiments.deciding import cells_of, store_of
-from rlea.experiments.desk import FOLDS, PAIRS, QUICK, SEED, Desk, plain
-from rlea.experiments.figures import Figure, Key, figures_of, markdown_table, title
-from rlea.experiments.grid import Cell, Grid, Results
-from rlea.experiments.inputs import Inputs, all_inputs, check_known
+from rlea.experiments.deciders import JOINT_CODE, TrainedAgent, settings_of, train_jointly
+from rlea.experiments.deciding import deciders_grid, deciders_store
+from rlea.experiments.experiment import Experiment, Results
+from rlea.experiments.figures import Figure, Key, Result, figures_of, markdown_table, points, title
+from rlea.experiments.grid import Cell, Grid
+from rlea.experiments.options import FOLDS, PAIRS, SHOWN_PAIRS, choose
 from rlea.experiments.published import TITLES
 from rlea.experiments.store import Store
+from rlea.experiments.workspace import Inputs, Workspace, all_inputs, model_module
 from rlea.graph import GraphPair, choose_pool
-from rlea.models import MODELS as KNOWN
-from rlea.pipeline import embed_entities
 from rlea.progress import Progress
 from rlea.search.embeddings import Embeddings
 from rlea.views.report.plots import dots_plot
@@ -41,70 +39,43 @@ JOINT_COLUMNS = (
 COLUMNS = {"nearest": "", "seq": " + Seq", "paper": " + RLEA as in the paper", "rlea": " + rlea"}
 
 
-def grids(desk: Desk) -> list[Grid]:
-    """The cells that were asked for."""
-    options = desk.options
-    models, deciders = options.models or MODELS, options.deciders or (*DECIDERS, JOINT)
-    plain_deciders = [name for name in deciders if name != JOINT]
-    check_known(models, MODELS, "model")
-    check_known(deciders, (*DECIDERS, JOINT), "decider")
-    pairs = options.pairs_or(PAIRS)
-    found = [Grid(store_of(options.output), cells_of(desk, "bootea", models, plain_deciders, pairs=pairs))]
-    if JOINT in deciders:
-        alone = [model for model in models if model != "bootea"]  # it has rounds of its own
-        cells = [Case(inputs).cell() for inputs in all_inputs(desk, alone, pairs)]
-        found.append(Grid(joint_store(options.output), cells))
-    if not any(grid.cells for grid in found):
-        raise InputError("bootea has its own rounds and is not trained jointly", remedy="use --models aligne")
-    return found
-
-
 def joint_store(output: Path) -> Store:
     """Where joint rounds are kept: a record a pair, with all its rounds."""
     return Store(output / "joint", JOINT_COLUMNS, ("model", "pair", "fold"), {"pair": PAIRS, "fold": FOLDS})
 
 
-@dataclass(frozen=True, eq=False)
-class Case:
-    """A model and the agent trained in turn."""
+def grids(workspace: Workspace) -> list[Grid]:
+    """The cells that were asked for."""
+    options = workspace.options
+    models = choose(options.models, MODELS, MODELS, "model")
+    deciders = choose(options.deciders, (*DECIDERS, JOINT), (*DECIDERS, JOINT), "decider")
+    pairs, plain = options.pairs_or(PAIRS), [name for name in deciders if name != JOINT]
+    found = [deciders_grid(workspace, "bootea", models, plain, pairs)]
+    if JOINT in deciders:
+        alone = [model for model in models if model != "bootea"]  # it has rounds of its own
+        found.append(Grid(joint_store(options.output), [*map(joint_cell, all_inputs(workspace, alone, pairs))]))
+    if not any(grid.cells for grid in found):
+        raise InputError("bootea has its own rounds and is not trained jointly", remedy="use --models aligne")
+    return found
 
-    inputs: Inputs
 
-    def cell(self) -> Cell:
-        """What the grid runs."""
-        command = self.inputs.command("bootea", f" --deciders {JOINT}")
-        return Cell(self.inputs.names, self.wanted, self.run, command)
+def joint_cell(inputs: Inputs) -> Cell:
+    """A model and the agent trained in turn; the round that validation links choose is the result."""
 
-    def wanted(self, progress: Progress) -> dict[str, Any]:
-        """What a record of this cell says if it was made by this code, with these settings, from these inputs."""
-        model = self.inputs.model
-        agent = plain(asdict(ContextAgent().settings))
-        epochs = self.inputs.desk.options.epochs(model)
-        settings = {"rounds": ROUNDS, "pool": "test", "epochs": epochs, "agent": agent}
-        code = code_version("rlea.agent.joint", "rlea.evaluation.metrics", f"rlea.models.{KNOWN[model].module}")
-        return self.inputs.wanted(settings, code, progress)
+    def wanted(progress: Progress) -> dict[str, Any]:
+        settings = {"rounds": ROUNDS, "pool": "test", "epochs": inputs.options.epochs(inputs.model)}
+        settings["agent"] = settings_of("rlea", inputs.options)
+        return inputs.wanted(settings, code_version(JOINT_CODE, metrics, model_module(inputs.model)), progress)
 
-    def run(self, progress: Progress) -> dict[str, Any]:
-        """All rounds; the one that validation links choose is the result."""
-        inputs = self.inputs
-        pair, desk, options = inputs.pair, inputs.desk, inputs.desk.options
-        agent, _ = desk.context_agent(inputs.pair_name, inputs.fold, progress)
-        costs, rounds = Costs(), list[dict[str, Any]]()
+    def run(progress: Progress) -> dict[str, Any]:
+        pair, costs, rounds = inputs.pair, Costs(), list[dict[str, Any]]()
+        agent, _ = inputs.trained_agent(progress)
         _, _, target_ids = choose_pool(pair, "test")
 
         def embed(grown: GraphPair, number: int) -> Embeddings:
-            if number == 0:
-                return desk.vectors(inputs.model, inputs.pair_name, inputs.fold, progress)
-            return embed_entities(
-                grown,
-                inputs.model,
-                seed=SEED,
-                progress=progress,
-                device=options.device,
-                epochs=options.epochs(inputs.model),
-            )
+            return inputs.vectors(progress) if number == 0 else inputs.train_vectors(grown, progress)
 
-        def note(number: int, agent: ContextAgent, vectors: Embeddings) -> None:
+        def note(number: int, agent: TrainedAgent, vectors: Embeddings) -> None:
             links = agent.match(pair, vectors)
             rounds.append(
                 {
@@ -116,13 +87,15 @@ class Case:
             )
 
         with costs("joint rounds"):
-            joint = train_jointly(pair, embed, ROUNDS, seed=SEED, progress=progress, agent=agent, on_round=note)
-        for row, more in zip(rounds, joint.rounds, strict=True):
+            noted = train_jointly(pair, embed, ROUNDS, agent, note, progress)
+        for row, more in zip(rounds, noted, strict=True):
             row |= {"sure": more["sure"], "valid": more["valid"]}
         best = chosen_round(rounds)
-        result = {**{key: value for key, value in best.items() if key not in ("round", "nearest", "sure", "valid")}}
+        result = {key: value for key, value in best.items() if key not in ("round", "nearest", "sure", "valid")}
         result |= {"rounds": len(rounds) - 1, "chosen": best["round"], "by_round": rounds}
         return {"result": result | {"seconds": costs.seconds["joint rounds"]}}
+
+    return Cell(inputs.names, wanted, run, inputs.command("bootea", f" --deciders {JOINT}"))
 
 
 def chosen_round(rounds: list[dict[str, Any]]) -> dict[str, Any]:
@@ -130,20 +103,15 @@ def chosen_round(rounds: list[dict[str, Any]]) -> dict[str, Any]:
     return max(rounds, key=lambda row: (row["valid"] or 0.0, row["round"]))
 
 
-def has_any(results: Results) -> bool:
-    """Whether there is something to show."""
-    return bool(_hits(results))
-
-
-def shows(result: dict[str, Any]) -> bool:
-    """Whether a cell is among those that the table shows."""
+def is_shown(result: Result) -> bool:
+    """Whether a result is among those that the table shows; joint rounds name no decider."""
     return result["model"] in MODELS and result.get("decider", "rlea") in DECIDERS and result["pool"] == "test"
 
 
 def table(results: Results) -> str:
     """Hits@1, a row a way."""
     found = _hits(results)
-    pairs = [pair for pair in (*PAIRS, QUICK) if any(key[1] == pair for key in found)]
+    pairs = [pair for pair in SHOWN_PAIRS if any(key[1] == pair for key in found)]
     rows = []
     for name in dict.fromkeys(key[0] for key in found):
         own = [found.get((name, pair)) for pair in pairs]
@@ -153,18 +121,16 @@ def table(results: Results) -> str:
 
 
 def _hits(results: Results) -> dict[Key, Figure]:
-    """Figures by the name of the way, in the paper's order, and pair."""
-    plain_ones = figures_of(results["deciders"].values(), ("model", "decider", "pair"))
-    joint = figures_of(results.get("joint", {}).values(), ("model", "pair"))
-    pairs = (*PAIRS, QUICK)
+    """Figures by the name of the row, in the paper's order, and pair."""
+    plain = figures_of(results["deciders"], ("model", "decider", "pair"))
     found: dict[Key, Figure] = {
-        (f"{TITLES[model]}{COLUMNS[decider]}", pair): plain_ones[model, decider, pair]
+        (f"{TITLES[model]}{COLUMNS[decider]}", pair): plain[model, decider, pair]
         for model in MODELS
         for decider in DECIDERS
-        for pair in pairs
-        if (model, decider, pair) in plain_ones
+        for pair in SHOWN_PAIRS
+        if (model, decider, pair) in plain
     }
-    for (model, pair), figure in joint.items():
+    for (model, pair), figure in figures_of(results["joint"], ("model", "pair")).items():
         found[f"{TITLES[model]} + rlea, joint rounds", pair] = figure
     return found
 
@@ -180,14 +146,13 @@ def remarks(results: Results) -> str:
         ("the agent over BootEA alone", f"BootEA{COLUMNS['rlea']}", "BootEA"),
     ):
         gains = [
-            f"{title(pair)} {100 * (found[high, pair].mean - found[low, pair].mean):+.1f}"
+            points(pair, found[high, pair].mean - found[low, pair].mean)
             for pair in PAIRS
             if (high, pair) in found and (low, pair) in found
         ]
         if gains:
             parts.append(f"- {what}: {', '.join(gains)}")
-    rounds = [record["result"] for record in results.get("joint", {}).values()]
-    gains = [f"{title(one['pair'])} {100 * (one['hits@1'] - one['by_round'][0]['hits@1']):+.1f}" for one in rounds]
+    gains = [points(one["pair"], one["hits@1"] - one["by_round"][0]["hits@1"]) for one in results["joint"]]
     if gains:
         parts.append(f"- joint rounds over their own first round, before any joint training: {', '.join(gains)}")
     return "In points of Hits@1:\n\n" + "\n".join(parts) if parts else ""
@@ -199,3 +164,16 @@ def pictures(results: Results) -> dict[str, str]:
     for (name, pair), figure in _hits(results).items():
         rows.setdefault(name, {})[title(pair)] = figure.mean
     return {"bootea": dots_plot(rows, "Hits@1")}
+
+
+EXPERIMENT = Experiment(
+    repeats="Figure 6",
+    summary="deciding better or training on: AlignE, BootEA, joint rounds",
+    intro=__doc__,
+    stores=(deciders_store, joint_store),
+    grids=grids,
+    is_shown=is_shown,
+    table=table,
+    pictures=pictures,
+    remarks=remarks,
+)

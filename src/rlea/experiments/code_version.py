@@ -1,22 +1,30 @@
-"""What of the program a result depends on, as one number: a finished cell stays finished until that code changes."""
+"""What of the program a result depends on, as one digest: a finished cell stays finished until that code changes."""
 
 from __future__ import annotations
 
 import ast
 import hashlib
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 PACKAGE = Path(__file__).parent.parent
 
 
-@lru_cache
-def code_version(*modules: str, package: Path = PACKAGE) -> str:
-    """SHA-256 of the code of the named modules (`rlea.matchers.csls`) and of all that they import from the package.
+def code_version(*parts: ModuleType | Callable[..., Any]) -> str:
+    """SHA-256 of the code of modules (or of those that functions are in) and of all that they import from the package.
 
     Comments, docstrings and layout do not count: they change no result. Modules that are found by name only at run
-    time are not seen, so name them too.
+    time are not seen, so give them too.
     """
+    return digest_of(tuple(part.__name__ if isinstance(part, ModuleType) else part.__module__ for part in parts))
+
+
+@lru_cache
+def digest_of(modules: tuple[str, ...], package: Path = PACKAGE) -> str:
+    """The digest of modules by their names in a package."""
     trees: dict[str, ast.Module] = {}
     waiting = list(modules)
     while waiting:

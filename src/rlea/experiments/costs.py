@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
+
+import numba
 
 from rlea import peak_memory as memory
 from rlea.pipeline import Clock
@@ -27,3 +30,8 @@ class Costs(Clock):
         with super().__call__(stage):
             yield
         self.memory_mb[stage] = round(memory.peak_mb(), 1)
+
+    def of(self, stage: str) -> dict[str, Any]:
+        """What a record says of a stage."""
+        measured = {"seconds": self.seconds[stage], "peak_memory_mb": self.memory_mb[stage]}
+        return {**measured, "memory": MEMORY, "threads": numba.get_num_threads()}

@@ -1,4 +1,4 @@
-"""Why a figure here and the paper's are far apart, as far as it is known."""
+"""Why a figure here differs from the paper's, as far as is known."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ from rlea.experiments.published import DEVIATIONS
 
 UNKNOWN = "Not known."
 OTHER_NAMES = (
-    "RDGCN starts from names: the published one from vectors of words, this one from character n-grams, "
-    "which serve these pairs better."
+    "RDGCN starts from names: the published one from word vectors, this one from character n-grams, which suit "
+    "these pairs better."
 )
 GREEDY = (
-    "The agent as the paper describes it learns to say yes and gives greedy's links (docs/agent.md, on AlignE's "
-    "vectors), so what it adds to these vectors is what greedy adds; why the paper's adds "
+    "The agent as the paper describes it learns to accept every pair and gives greedy's links (docs/agent.md, on "
+    "AlignE's vectors), so it adds to these vectors what greedy adds; why the paper's adds "
 )
 
 
 def reason(model: str, pair: str, column: str, difference: float) -> str:
     """A sentence or two on why Hits@1 of a column of Table 1 differs by `difference` (positive: higher here)."""
     if model == "rdgcn":
-        low = " Seq refuses by chance what is not above its threshold." if column == "seq" and difference < 0 else ""
+        low = " Seq refuses pairs below its threshold at random." if column == "seq" and difference < 0 else ""
         return OTHER_NAMES + low
     if column == "nearest":
         return _of_vectors(model, pair, difference)
     if column == "seq":
         if model == "rsn":
             return (
-                "Seq matches what is above a threshold, else by chance, the likelier the more similar. RSN's right "
-                "pairs are far below BootEA's threshold of .7, which is used here; the paper does not name its own."
+                "Seq matches what is above a threshold, and other pairs at random, more similar ones more often. RSN's "
+                "correct pairs are far below BootEA's threshold of .7, used here; the paper does not name its own."
             )
         return "The paper names neither the threshold nor the probabilities of its Seq; here they are BootEA's."
     if column == "paper":

@@ -40,10 +40,6 @@ class Grid:
     cells: Sequence[Cell]
 
 
-# What is kept, by the name of the store and the key of the cell: results["deciders"]["sea D_W 1 rlea"].
-Results = dict[str, dict[str, Record]]
-
-
 @dataclass
 class Outcome:
     """What became of a grid: how many cells were run, were there before, and failed (with the reason)."""
@@ -100,11 +96,6 @@ def run_grids(grids: Sequence[Grid], *, progress: Progress = silent, watch: Watc
         outcome.done += 1
         watch.tell(number, "done", record)
     return outcome
-
-
-def results_of(grids: Sequence[Grid]) -> Results:
-    """All that is kept in the stores of the grids."""
-    return {grid.store.path.name: grid.store.records() for grid in grids}
 
 
 def is_finished(record: Record | None, wanted: dict[str, Any]) -> bool:

@@ -1,20 +1,21 @@
 """Table 1: deciders over the same vectors and candidates, Hits@1, mean and standard deviation over folds.
 
-nearest is what the vectors say alone (Orig in the paper), seq the paper's baseline, paper its agent as it is described,
-rlea the agent that remembers. The paper's row JAPE is, to three digits, the benchmark's MTransE in its first column, so
-it stands beside both models.
+`nearest` takes the most similar target (Orig in the paper), `seq` is the paper's baseline, `paper` its agent as it is
+described, `rlea` the agent of this package. The first column of the paper's row JAPE equals, to three digits, the
+benchmark's row MTransE, so that row is shown beside both models.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 from rlea.experiments import differences
-from rlea.experiments.deciding import DECIDERS, TRAINED, cells_of, store_of
-from rlea.experiments.desk import PAIRS, QUICK, Desk
-from rlea.experiments.figures import Figure, Key, figures_of, markdown_table, share, title
-from rlea.experiments.grid import Grid, Results
+from rlea.experiments.deciders import DECIDERS
+from rlea.experiments.deciding import deciders_grid, deciders_store
+from rlea.experiments.experiment import Experiment, Results
+from rlea.experiments.figures import Figure, Key, Result, figures_of, markdown_table, share, title
+from rlea.experiments.grid import Grid
+from rlea.experiments.options import PAIRS, SHOWN_PAIRS, TRAINED, choose
 from rlea.experiments.published import DEVIATIONS, TABLE_1, TITLES
+from rlea.experiments.workspace import Workspace
 from rlea.views.report.plots import dots_plot
 
 MODELS = ("mtranse", "jape", "sea", "rsn", "rdgcn")
@@ -23,40 +24,34 @@ OF_PAPER = {"nearest": "Orig", "seq": "Seq", "paper": "RLEA"}  # columns of Tabl
 SHOWN = (*OF_PAPER, "rlea", *(name for name in reversed(DECIDERS) if name not in OF_PAPER and name != "rlea"))
 
 
-def grids(desk: Desk) -> list[Grid]:
+def grids(workspace: Workspace) -> list[Grid]:
     """The cells that were asked for."""
-    options = desk.options
-    models, deciders = options.models or MODELS, options.deciders or OWN_DECIDERS
-    cells = cells_of(desk, "main", models, deciders, pairs=options.pairs_or(PAIRS))
-    return [Grid(store_of(options.output), cells)]
+    options = workspace.options
+    models = choose(options.models, MODELS, TRAINED, "model")
+    deciders = choose(options.deciders, OWN_DECIDERS, DECIDERS, "decider")
+    return [deciders_grid(workspace, "main", models, deciders, options.pairs_or(PAIRS))]
+
+
+def is_shown(result: Result) -> bool:
+    """Larger data sets are for `scale`, other pools for `dangling`."""
+    return result["pool"] == "test" and result["pair"] in SHOWN_PAIRS
 
 
 def figures(results: Results) -> dict[Key, Figure]:
     """Hits@1 by model, pair and decider."""
-    found = figures_of(results["deciders"].values(), ("model", "pair", "decider"))
-    return {key: figure for key, figure in found.items() if key[1] in (*PAIRS, QUICK)}  # larger ones are for `scale`
-
-
-def has_any(results: Results) -> bool:
-    """Whether there is something to show."""
-    return any(key[2] in OWN_DECIDERS for key in figures(results))
-
-
-def shows(result: dict[str, Any]) -> bool:
-    """Whether a cell is among those that the table shows."""
-    return result["pool"] == "test" and result["pair"] in (*PAIRS, QUICK)
+    return figures_of(filter(is_shown, results["deciders"]), ("model", "pair", "decider"))
 
 
 def table(results: Results) -> str:
-    """A table a data set: what is measured here, and under it what the paper has.
+    """One table per data set: what is measured here, and under it the paper's figure.
 
-    The folds are those of the row; a cell of fewer says how many.
+    The number of folds is that of the row; a cell with fewer says how many.
     """
     found = figures(results)
     deciders = [name for name in SHOWN if any(key[2] == name for key in found)]
     head = ["model", "folds", *(f"{name} ({OF_PAPER[name]})" if name in OF_PAPER else name for name in deciders)]
     tables = []
-    for pair in (*PAIRS, QUICK):
+    for pair in SHOWN_PAIRS:
         rows = []
         for model in TRAINED:
             own = {name: found[model, pair, name] for name in deciders if (model, pair, name) in found}
@@ -100,7 +95,7 @@ def is_apart(figure: Figure, theirs: float, model: str, pair: str) -> bool:
 
 
 def remarks(results: Results) -> str:
-    """Whether the paper's figures are passed; where ours and the paper's are far apart, by how much, and why."""
+    """Whether the paper's figures are exceeded; where the two are far apart, by how much, and why."""
     return "\n\n".join(part for part in (against_paper(results), far_apart(results)) if part)
 
 
@@ -137,7 +132,7 @@ def against_paper(results: Results) -> str:
     mean = 100 * sum(leads.values()) / len(leads)
     (model, pair), least = min(leads.items(), key=lambda item: item[1])
     text = (
-        f"The agent that remembers (rlea) is above the paper's RLEA in {len(leads) - len(below)} of {len(leads)} cells"
+        f"The agent of this package (rlea) is above the paper's RLEA in {len(leads) - len(below)} of {len(leads)} cells"
         " of Table 1,"
         f" by {mean:.1f} points in the mean and {100 * least:.1f} at least ({TITLES[model]}, {title(pair)})."
     )
@@ -148,7 +143,7 @@ def against_paper(results: Results) -> str:
 
 
 def pictures(results: Results) -> dict[str, str]:
-    """What the paper has, what its agent reaches here, and what the agent that remembers reaches."""
+    """The paper's figures, those of its agent here, and those of the agent of this package."""
     found = figures(results)
     rows: dict[str, dict[str, float]] = {}
     for (model, pair, decider), figure in sorted(found.items(), key=_place):
@@ -163,4 +158,17 @@ def pictures(results: Results) -> dict[str, str]:
 
 def _place(item: tuple[Key, Figure]) -> tuple[int, int, int]:
     model, pair, decider = item[0]
-    return (*PAIRS, QUICK).index(pair), TRAINED.index(model), DECIDERS.index(decider)
+    return SHOWN_PAIRS.index(pair), TRAINED.index(model), DECIDERS.index(decider)
+
+
+EXPERIMENT = Experiment(
+    repeats="Table 1",
+    summary="every decider over the vectors of five models: Hits@1",
+    intro=__doc__,
+    stores=(deciders_store,),
+    grids=grids,
+    is_shown=is_shown,
+    table=table,
+    pictures=pictures,
+    remarks=remarks,
+)

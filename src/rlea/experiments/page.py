@@ -4,39 +4,19 @@ from __future__ import annotations
 
 import base64
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 
 from markupsafe import Markup
 
 from rlea.errors import InputError
 from rlea.experiments import EXPERIMENTS
-from rlea.experiments.desk import Desk, Options
-from rlea.experiments.grid import Results, results_of
+from rlea.experiments.experiment import results_of
+from rlea.experiments.store import Record
 from rlea.experiments.markdown import render_markdown
-from rlea.experiments.reproduce import load
 from rlea.views.report.page import Section as HtmlSection
 from rlea.views.report.page import render_page
-
-# The stores an experiment reads.
-STORES = {
-    "main": ("deciders",),
-    "candidates": ("candidates",),
-    "ablation": ("ablation",),
-    "bootea": ("deciders", "joint"),
-    "conventional": ("deciders", "paris"),
-    "scale": ("scale", "deciders"),
-    "evidence": ("evidence",),
-    "dangling": ("deciders",),
-}
-
-
-def results_in(folder: Path) -> Results:
-    """All that is kept in a folder, by the name of the store."""
-    grids = [grid for name in STORES for grid in load(name).grids(Desk(Options(output=folder, data=folder)))]
-    return results_of(grids)
 
 
 @dataclass(frozen=True)
@@ -53,7 +33,7 @@ class Section:
 
 def is_reproduction(folder: Path) -> bool:
     """Whether a folder holds what `rlea reproduce` keeps."""
-    return any((folder / f"{store}.json").exists() for stores in STORES.values() for store in stores)
+    return any(make(folder).file.exists() for experiment in EXPERIMENTS.values() for make in experiment.stores)
 
 
 def sections(folder: Path) -> list[Section]:
@@ -65,34 +45,29 @@ def sections(folder: Path) -> list[Section]:
 
 
 def _sections(folder: Path) -> Iterator[Section]:
-    kept = results_in(folder)
     for name, experiment in EXPERIMENTS.items():
-        module = load(name)
-        results = {store: kept[store] for store in STORES[name]}
-        if not module.has_any(results):
+        records = experiment.records(folder)
+        shown = experiment.shown(record for own in records.values() for record in own)
+        if not shown:
             continue
         of_paper = "" if experiment.repeats == "nothing" else f" ({experiment.repeats} of the paper)"
+        intro = [" ".join(part.split()) for part in (experiment.intro or "").strip().split("\n\n")]
+        results = results_of(records)
         yield Section(
             name,
             f"{name}{of_paper}",
-            _paragraphs(module),
-            module.table(results),
-            "\n\n".join(part for part in (module.remarks(results), _commits(module, results)) if part),
-            module.pictures(results),
+            "\n\n".join(intro),
+            experiment.table(results),
+            "\n\n".join(part for part in (experiment.remarks(results), _commits(shown)) if part),
+            experiment.pictures(results),
         )
 
 
-def _commits(module: ModuleType, results: Results) -> str:
+def _commits(shown: Iterable[Record]) -> str:
     """At which commits the records were made that a section shows."""
-    shown = [record for store in results.values() for record in store.values() if module.shows(record["result"])]
     counts = Counter(record["commit"] or "no commit" for record in shown)
     parts = ", ".join(f"`{name}` ({count})" for name, count in sorted(counts.items(), key=lambda item: -item[1]))
     return f"Recorded at (cells): {parts}."
-
-
-def _paragraphs(module: ModuleType) -> str:
-    """What the module says of itself: it is written for readers of the page, too."""
-    return "\n\n".join(" ".join(part.split()) for part in (module.__doc__ or "").strip().split("\n\n"))
 
 
 HEAD = """# The paper, measured again
@@ -106,15 +81,15 @@ rlea reproduce main --quick                           # a small synthetic pair: 
 rlea reproduce main --data DIR --folds 1-5 --models sea
 ```
 
-DIR has the folders of OpenEA's 15K data sets, version 1. A stop loses the cell at work: the same command goes on from
-there, and what is finished is not run again unless settings, code, data or vectors have changed. Vectors and agents are
-kept in `runs/`; vectors put there by hand (`sea_D_W_1.safetensors`) are used as they are. A quick run leaves its
-results in `runs/quick/results`; its figures say that everything works, and nothing else. `rlea report FOLDER` makes a
+DIR has the folders of OpenEA's 15K data sets, version 1. A stopped run loses the current cell: the same command
+continues from there, and finished cells are not run again unless settings, code, data or vectors have changed. Vectors
+and agents are kept in `runs/`; vectors put there by hand (`sea_D_W_1.safetensors`) are used as they are. A quick run
+leaves its results in `runs/quick/results`; its figures only show that everything works. `rlea report FOLDER` makes a
 page of a folder of results.
 
 No decider sees a test link; [measuring.md](measuring.md) says on what each setting was chosen. All deciders of a model,
-pair and fold have the same vectors and the same candidates, fifty among the 10,500 test targets, of which the paper's
-agent looks at ten and the agent that remembers at twenty. Figures are means over folds, with the standard deviation
+pair and fold have the same vectors and the same candidates, fifty of the 10,500 test targets, of which the paper's
+agent uses ten and the agent of this package twenty. Figures are means over folds, with the standard deviation
 between them where there are several. Records name the commit that they were made at: the command in them is one of
 that commit. The trainings of the vectors are in `embeddings.json` (fold 1) and `vectors.json` (other folds; on a GPU).
 """

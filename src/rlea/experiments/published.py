@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rlea.experiments.desk import PAIRS
+from rlea.experiments.options import PAIRS
 
 TITLES = {
     "mtranse": "MTransE", "jape": "JAPE", "sea": "SEA", "gcnalign": "GCN-Align", "aligne": "AlignE",

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
-from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 
 from rlea.errors import InputError
 from rlea.experiments import EXPERIMENTS
-from rlea.experiments.desk import PAIRS, QUICK, Desk, Options, find_folder
-from rlea.experiments.grid import Grid, Outcome, Results, Watch, results_of, run_grids
+from rlea.experiments.experiment import Experiment, results_of
+from rlea.experiments.grid import Outcome, Watch, run_grids
+from rlea.experiments.options import PAIRS, QUICK, Options, find_folder
 from rlea.experiments.store import write_text
+from rlea.experiments.workspace import Workspace
 from rlea.io.writers.atomic import check_writable, write_all
 from rlea.progress import Progress, silent
 from rlea.settings import suggest
@@ -26,10 +25,9 @@ def reproduce(
     Cells that are finished are not run again unless their settings, code, data or vectors have changed. A stop loses
     the cell at work: the same command goes on from there.
     """
-    module = load(name)
+    experiment = find_experiment(name)
     check_options(name, options)
-    desk = Desk(options)
-    grids: Sequence[Grid] = module.grids(desk)
+    grids = experiment.grids(Workspace(options))
     for pair in {cell.result["pair"]: None for grid in grids for cell in grid.cells if "pair" in cell.result}:
         if pair != QUICK:
             find_folder(options.data, pair)
@@ -40,19 +38,23 @@ def reproduce(
     outcome = run_grids(grids, progress=progress, watch=watch)
     for grid in grids:
         grid.store.mend()
-    results = results_of(grids)
-    if not module.has_any(results):
+    records = experiment.records(options.output)
+    if not any(experiment.shown(own) for own in records.values()):
         return outcome, [], ""
-    written = write_views(name, module, results, options.output)
+    results = results_of(records)
+    table = experiment.table(results)
+    texts = {options.output / f"{name}.md": table + "\n"}
+    texts |= {options.output / f"{stem}.svg": picture for stem, picture in experiment.pictures(results).items()}
+    written = write_all({path: partial(write_text, text) for path, text in texts.items()})
     stores = [path for grid in grids for path in (grid.store.lines, grid.store.file) if path.exists()]
-    return outcome, [*stores, *written], module.table(results)
+    return outcome, [*stores, *written], table
 
 
-def load(name: str) -> ModuleType:
-    """The module of an experiment."""
+def find_experiment(name: str) -> Experiment:
+    """An experiment by its name."""
     if name not in EXPERIMENTS:
         raise InputError(f"unknown experiment {name!r}", remedy=suggest(name, EXPERIMENTS))
-    return import_module(f"rlea.experiments.{EXPERIMENTS[name].module}")
+    return EXPERIMENTS[name]
 
 
 def check_options(name: str, options: Options) -> None:
@@ -70,11 +72,3 @@ def check_options(name: str, options: Options) -> None:
     for option, given in idle.items():
         if options.quick and given:
             raise InputError(f"{option} means nothing with --quick, which makes its own pair", remedy="leave it out")
-
-
-def write_views(name: str, module: ModuleType, results: Results, output: Path) -> list[Path]:
-    """The table and the pictures of what is kept."""
-    texts = {output / f"{name}.md": module.table(results) + "\n"}
-    texts |= {output / f"{stem}.svg": picture for stem, picture in module.pictures(results).items()}
-
-    return write_all({path: partial(write_text, text) for path, text in texts.items()})

@@ -1,10 +1,10 @@
 """Table 3 and beyond: what every stage costs as graphs grow, on synthetic pairs of 1,000 to 1,000,000 entities a side.
 
-The pairs have a planted alignment, five triples an entity, and vectors of 64 dimensions, unequal ones as those of
-trained models are, whose nearest targets are right for about half of 30,000 entities. Ten candidates an entity are
-searched for, exactly or approximately, and decided over. An agent that was trained on a small pair of the kind decides
-for the large ones: what it learns are the same few numbers. Each stage goes as far as it can be waited for. Where the
-folder of the data sets has the 100K ones, they are run as the paper does.
+The pairs have a planted alignment, five triples per entity, and vectors of 64 dimensions of unequal length, as those
+of trained models are; the nearest target is correct for about half of 30,000 entities. Ten candidates per entity are
+searched for, exactly or approximately, and decided over. One agent, trained on a small pair of this kind, decides for
+all larger ones: it learns the same few numbers on any of them. Each stage is run up to the size at which it takes too
+long. The 100K data sets are run as in the paper if the folder of the data sets has them.
 """
 
 from __future__ import annotations
@@ -14,29 +14,34 @@ import statistics
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-import numba
 import numpy as np
 
-from rlea.agent.context import ContextAgent
 from rlea.errors import InputError
+from rlea.evaluation import metrics
 from rlea.evaluation.metrics import link_metrics
 from rlea.experiments.code_version import code_version
-from rlea.experiments.costs import MEMORY, Costs
-from rlea.experiments.deciding import cells_of, store_of
-from rlea.experiments.desk import PAIRS, SEED, Desk, Options, find_folder
-from rlea.experiments.figures import figures_of, markdown_table, share, title
-from rlea.experiments.grid import Cell, Grid, Results
-from rlea.experiments.inputs import check_known
+from rlea.experiments.costs import Costs
+from rlea.experiments.deciders import TrainedAgent, decide, module_of, train_agent
+from rlea.experiments.deciding import deciders_grid, deciders_store
+from rlea.experiments.experiment import Experiment, Results
+from rlea.experiments.figures import Result, figures_of, grouped, markdown_table, share, title
+from rlea.experiments.grid import Cell, Grid
+from rlea.experiments.options import PAIRS, SEED, Options, choose, find_folder
 from rlea.experiments.published import TABLE_3, TITLES
 from rlea.experiments.store import Store
-from rlea.graph import GraphPair, choose_pool
+from rlea.experiments.workspace import Workspace, model_module
+from rlea.graph import GraphPair, Ids, choose_pool
+from rlea.io import synthetic
 from rlea.io.synthetic import SyntheticSettings, generate, synthetic_embeddings
 from rlea.matchers import MATCHERS
-from rlea.matching import Matching, Task, toy_task
+from rlea.matching import Matching, Task
 from rlea.pipeline import embed_entities
-from rlea.progress import Progress
+from rlea.progress import Progress, silent
+from rlea.search import approximate, candidates
 from rlea.search.approximate import search_approximately
 from rlea.search.candidates import Candidates, find_candidates
 from rlea.search.embeddings import Embeddings
@@ -54,12 +59,12 @@ MODELS_OF_100K = ("jape", "sea")  # as in the paper
 
 @dataclass(frozen=True)
 class Stage:
-    """What is timed, what is made before the clock runs, up to which size it can be waited for, whose code it is."""
+    """What is timed, what of the world it needs, up to which size it can be waited for, whose code it is."""
 
     run: Callable[[World, Progress], Matching | float | None]
-    prepare: Callable[[World], object]
+    needs: tuple[str, ...]  # made before the clock runs
     largest: float
-    module: str
+    module: Callable[[], ModuleType]  # a function, since a model takes seconds to import
 
 
 class World:
@@ -77,7 +82,7 @@ class World:
         return make_vectors(self.pair)
 
     @cached_property
-    def pool(self) -> tuple[Any, Any]:
+    def pool(self) -> tuple[Ids, Ids]:
         _, source_ids, target_ids = choose_pool(self.pair, "test")
         return source_ids, target_ids
 
@@ -95,17 +100,16 @@ class World:
     def task(self) -> Task:
         return Task(self.pair.source, self.pair.target, self.pair.train, self.candidates, SEED)
 
-    @cached_property
-    def agent(self) -> ContextAgent:
-        """Trained on a small pair of the kind."""
+    @property
+    def agent(self) -> TrainedAgent:
         return small_agent(min(self.size, 2000))
 
 
 @cache
-def small_agent(size: int) -> ContextAgent:
+def small_agent(size: int) -> TrainedAgent:
     """An agent trained on a pair of that size; one serves all larger pairs."""
-    small = generate(SyntheticSettings(num_entities=size, seed=SEED))
-    return ContextAgent(seed=SEED).fit(small, make_vectors(small))
+    small = World(size)
+    return train_agent(small.pair, small.vectors)
 
 
 def make_vectors(pair: GraphPair) -> Embeddings:
@@ -113,16 +117,6 @@ def make_vectors(pair: GraphPair) -> Embeddings:
     vectors = synthetic_embeddings(pair, noise=NOISE, dim=DIM, seed=SEED)
     lengths = np.arange(1, DIM + 1, dtype=np.float32) ** np.float32(-DECAY)
     return replace(vectors, source=vectors.source * lengths, target=vectors.target * lengths)
-
-
-def _matcher(name: str, largest: float) -> Stage:
-    def prepare(world: World) -> object:
-        MATCHERS[name](toy_task(world.vectors))  # loads compiled code
-        return world.task
-
-    return Stage(
-        lambda world, progress: MATCHERS[name](world.task), prepare, largest, f"rlea.matchers.{name.replace('-', '_')}"
-    )
 
 
 def _embed(world: World, progress: Progress) -> None:
@@ -137,62 +131,55 @@ def _search_approximately(world: World, progress: Progress) -> float:
     return search_approximately(world.vectors, *world.pool, CANDIDATES, seed=SEED, progress=progress).recall
 
 
-def _with_pair(world: World) -> object:
-    embed_entities(World(300).pair, "mtranse", seed=SEED, epochs=1, device="cpu")  # loads compiled code
-    return world.pair
+def _decide(world: World, progress: Progress) -> Matching:
+    return decide(world.agent, world.task)
 
 
-def _with_vectors(world: World) -> object:
-    small = World(300)
-    find_candidates(small.vectors, *small.pool, CANDIDATES)  # loads compiled code
-    search_approximately(small.vectors, *small.pool, CANDIDATES, seed=SEED, num_cells=10, probes=5)
-    return world.vectors
-
-
-def _with_agent(world: World) -> object:
-    return world.agent, world.task
+def _matcher(name: str, largest: float) -> Stage:
+    return Stage(lambda world, progress: MATCHERS[name](world.task), ("task",), largest, lambda: module_of(name))
 
 
 STAGES: dict[str, Stage] = {
-    f"embedding (MTransE, {EPOCHS} epochs)": Stage(_embed, _with_pair, 100_000, "rlea.models.mtranse"),
-    "candidates, exact": Stage(_search, _with_vectors, 100_000, "rlea.search.candidates"),
-    "candidates, approximate": Stage(_search_approximately, _with_vectors, math.inf, "rlea.search.approximate"),
+    f"embedding (MTransE, {EPOCHS} epochs)": Stage(_embed, ("pair",), 100_000, lambda: model_module("mtranse")),
+    "candidates, exact": Stage(_search, ("vectors",), 100_000, lambda: candidates),
+    "candidates, approximate": Stage(_search_approximately, ("vectors",), math.inf, lambda: approximate),
     "deciding: seq": _matcher("seq", math.inf),
     "deciding: hungarian": _matcher("hungarian", 100_000),
     "deciding: best-first": _matcher("best-first", math.inf),
-    "deciding: rlea": Stage(
-        lambda world, progress: world.agent.match(world.task), _with_agent, 300_000, "rlea.agent.context"
-    ),
+    "deciding: rlea": Stage(_decide, ("agent", "task"), 300_000, lambda: module_of("rlea")),
 }
 
 
-def grids(desk: Desk) -> list[Grid]:
+@cache
+def warm_up(stage_name: str) -> None:
+    """Load the compiled code of a stage, which is not part of what is timed."""
+    STAGES[stage_name].run(World(QUICK_SIZES[0]), silent)
+
+
+def scale_store(output: Path) -> Store:
+    """Where the cells are kept."""
+    return Store(output / "scale", COLUMNS, ("stage", "entities"), {"stage": tuple(STAGES), "entities": ()})
+
+
+def grids(workspace: Workspace) -> list[Grid]:
     """The cells that were asked for: sizes one after another, since a size is made once; then the 100K data sets."""
-    options = desk.options
+    options = workspace.options
     large = large_pairs(options)
-    for name in ("pairs", "deciders", "models"):
-        if getattr(options, name) and not large:
+    unused = {name: getattr(options, name) for name in ("pairs", "deciders", "models")}
+    for name, given in {**unused, "folds": options.folds != ("1",)}.items():
+        if given and not large:
             raise InputError(
                 f"--{name} means nothing without the 100K data sets", remedy="leave it out, or give --data"
             )
-    if options.folds != ("1",) and not large:
-        raise InputError("--folds means nothing without the 100K data sets", remedy="leave it out, or give --data")
     sizes = options.sizes or (QUICK_SIZES if options.quick else SIZES)
-    store = Store(options.output / "scale", COLUMNS, ("stage", "entities"), {"stage": tuple(STAGES), "entities": ()})
-    holder: dict[int, World] = {}
-    quick = " --quick" if options.quick else ""
     cells = [
-        Case(name, size, holder).cell(f"rlea reproduce scale{quick} --sizes {size}")
-        for size in sizes
-        for name, stage in STAGES.items()
-        if size <= stage.largest
+        cell_of(workspace, name, size) for size in sizes for name, stage in STAGES.items() if size <= stage.largest
     ]
-    found = [Grid(store, cells)]
+    found = [Grid(scale_store(options.output), cells)]
     if large:
-        models, deciders = options.models or MODELS_OF_100K, options.deciders or OF_100K
-        check_known(models, MODELS_OF_100K, "model")
-        check_known(deciders, OF_100K, "decider")
-        found.append(Grid(store_of(options.output), cells_of(desk, "scale", models, deciders, pairs=large)))
+        models = choose(options.models, MODELS_OF_100K, MODELS_OF_100K, "model")
+        deciders = choose(options.deciders, OF_100K, OF_100K, "decider")
+        found.append(deciders_grid(workspace, "scale", models, deciders, large))
     return found
 
 
@@ -208,67 +195,42 @@ def large_pairs(options: Options) -> tuple[str, ...]:
     return tuple(found)
 
 
-@dataclass(frozen=True, eq=False)
-class Case:
+def cell_of(workspace: Workspace, stage_name: str, size: int) -> Cell:
     """A stage at a size."""
+    stage = STAGES[stage_name]
 
-    name: str
-    size: int
-    worlds: dict[int, World]  # at most one: that of the last cell
-
-    def cell(self, command: str) -> Cell:
-        """What the grid runs."""
-        return Cell({"stage": self.name, "entities": self.size}, self.wanted, self.run, command)
-
-    def wanted(self, progress: Progress) -> dict[str, Any]:
-        """What a record of this cell says if it was made by this code, with these settings."""
-        modules = (
-            STAGES[self.name].module,
-            "rlea.io.synthetic",
-            "rlea.evaluation.metrics",
-            "rlea.search.candidates",
-            "rlea.search.approximate",
-        )
+    def wanted(progress: Progress) -> dict[str, Any]:
         settings = {"dim": DIM, "noise": NOISE, "decay": DECAY, "candidates": CANDIDATES, "epochs": EPOCHS}
-        return {"settings": settings, "code": code_version(*modules), "seed": SEED}
+        code = code_version(stage.module(), synthetic, metrics, candidates, approximate)
+        return {"settings": settings, "code": code, "seed": SEED}
 
-    def run(self, progress: Progress) -> dict[str, Any]:
-        """Make what the stage needs, then time it."""
-        if self.size not in self.worlds:
-            self.worlds.clear()
-            self.worlds[self.size] = World(self.size)
-        world, stage, costs = self.worlds[self.size], STAGES[self.name], Costs()
-        stage.prepare(world)
+    def run(progress: Progress) -> dict[str, Any]:
+        world, costs = workspace.cached("world", size, lambda: World(size)), Costs()
+        warm_up(stage_name)
+        for name in stage.needs:
+            getattr(world, name)
         with costs("stage"):
             found = stage.run(world, progress)
         result = {
-            "seconds": costs.seconds["stage"],
-            "peak_memory_mb": costs.memory_mb["stage"],
-            "memory": MEMORY,
-            "threads": numba.get_num_threads(),
+            **costs.of("stage"),
             "hits@1": link_metrics(found, world.pair.test).hits_at_1 if isinstance(found, Matching) else None,
         }
         if isinstance(found, float):
             result["recall"] = found
         return {"result": result, "fingerprint": world.pair.fingerprint}
 
-
-def has_any(results: Results) -> bool:
-    """Whether there is something to show."""
-    return bool(results["scale"])
+    quick = " --quick" if workspace.options.quick else ""
+    return Cell({"stage": stage_name, "entities": size}, wanted, run, f"rlea reproduce scale{quick} --sizes {size}")
 
 
-def shows(result: dict[str, Any]) -> bool:
-    """Whether a cell is among those that the table shows."""
+def is_shown(result: Result) -> bool:
+    """Whether a result is among those that are shown."""
     return "stage" in result or str(result["pair"]).endswith("_100K")
 
 
 def table(results: Results) -> str:
     """Seconds (and GB) by stage and size, with the exponent: doubling the size takes 2^exponent times as long."""
-    kept = {
-        (record["result"]["stage"], record["result"]["entities"]): record["result"]
-        for record in results["scale"].values()
-    }
+    kept = {key: own[0] for key, own in grouped(results["scale"], ("stage", "entities")).items()}
     sizes = sorted({size for _, size in kept})
     rows = []
     for stage in STAGES:
@@ -297,38 +259,28 @@ def exponent(seconds: dict[int, float]) -> float | None:
 
 def remarks(results: Results) -> str:
     """The recall of approximate search, and the 100K data sets beside the paper."""
-    recalls = {
-        record["result"]["entities"]: record["result"]["recall"]
-        for record in results["scale"].values()
-        if "recall" in record["result"]
-    }
-    parts = []
+    recalls = {one["entities"]: one["recall"] for one in results["scale"] if "recall" in one}
+    parts = [table_3(results)]
     if recalls:
         shown = ", ".join(f"{share(value)} at {size:,}" for size, value in sorted(recalls.items()))
-        parts.append(f"Recall of the approximate search (share of the exact ten best that it finds): {shown}.")
-    theirs = table_3(results)
-    return "\n\n".join([*parts, theirs] if theirs else parts)
+        parts.insert(0, f"Recall of the approximate search (share of the exact ten best that it finds): {shown}.")
+    return "\n\n".join(parts)
 
 
 def table_3(results: Results) -> str:
     """Hits@1 on the 100K data sets beside the paper's, where they were run."""
-    found = figures_of(results.get("deciders", {}).values(), ("model", "pair", "decider"))
+    found = figures_of(results["deciders"], ("model", "pair", "decider"))
     rows = []
     for model, columns in TABLE_3.items():
         for pair in PAIRS:
-            own = {
-                name: found[model, f"{pair}_100K", name] for name in OF_100K if (model, f"{pair}_100K", name) in found
-            }
-            if own:
-                shown = [
-                    (str(own[name]) if name in own else "-")
-                    + (f"<br>paper {share(columns[name][pair])}" if name in columns else "")
-                    for name in OF_100K
-                ]
+            own = {name: found.get((model, f"{pair}_100K", name)) for name in OF_100K}
+            if any(own.values()):
+                theirs = {name: f"<br>paper {share(figures[pair])}" for name, figures in columns.items()}
+                shown = [f"{figure or '-'}{theirs.get(name, '')}" for name, figure in own.items()]
                 rows.append([title(pair), TITLES[model], *shown])
     if rows:
         return markdown_table(["100K", "model", *OF_100K], rows)
-    return "The 100K data sets of Table 3 were not at hand; where --data has them, this command runs them, too."
+    return "The 100K data sets of Table 3 were not available; this command runs them too if --data has them."
 
 
 def pictures(results: Results) -> dict[str, str]:
@@ -336,9 +288,21 @@ def pictures(results: Results) -> dict[str, str]:
     found = {}
     for key, label, unit in (("seconds", "seconds", 1.0), ("peak_memory_mb", "peak memory, GB", 1000.0)):
         lines: dict[str, list[tuple[float, float]]] = {}
-        for record in results["scale"].values():
-            one = record["result"]
+        for one in results["scale"]:
             lines.setdefault(one["stage"], []).append((one["entities"], one[key] / unit))
         plot = growth_plot({name: sorted(line) for name, line in lines.items()}, "entities a side", label)
         found["scale" if key == "seconds" else "scale_memory"] = plot
     return found
+
+
+EXPERIMENT = Experiment(
+    repeats="Table 3",
+    summary="seconds and memory of every stage from 1,000 to 1,000,000 entities",
+    intro=__doc__,
+    stores=(scale_store, deciders_store),
+    grids=grids,
+    is_shown=is_shown,
+    table=table,
+    pictures=pictures,
+    remarks=remarks,
+)

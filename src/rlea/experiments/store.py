@@ -113,6 +113,11 @@ class Store:
         return (result.get("pool", "test") != "test", *(of(name) for name in self.order))
 
 
+def plain(value: Any) -> Any:
+    """A value as it comes back from a JSON file, so that the two can be compared."""
+    return json.loads(as_json({"value": value}))["value"]
+
+
 def write_text(text: str, path: Path) -> None:
     """A text as a file."""
     path.write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""All that is chosen about an agent before training, and the choices that have a name."""
+"""Settings of the paper's agent, and the presets."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from rlea.paper.reinforce import TrainSettings
 
 @dataclass(frozen=True)
 class AgentSettings:
-    """Everything about an agent that is chosen before training."""
+    """All settings of an agent."""
 
     candidates: int = 10  # per source, as in the paper
-    pool: str = "seeds"  # targets met in training: those of the "seeds", as test pools are made, or "all"
-    tau: float = 1.0  # of the difficulty
+    pool: str = "seeds"  # targets in training: those of the "seeds", as test pools are made, or "all"
+    tau: float = 1.0  # of the difficulty, equation 9
     best_of: str = "source"  # whose best similarity difficulty is measured from: "source" (paper) or "all" (program)
     sampled: bool = False  # draw actions when decoding, as the authors' program does, in place of the likelier one
-    complete: bool = False  # match by similarity what the agent left over among its candidates
+    complete: bool = False  # match by similarity what the agent left unmatched among its candidates
     env: EnvSettings = field(default_factory=EnvSettings)
     policy: PolicySettings = field(default_factory=PolicySettings)
     train: TrainSettings = field(default_factory=TrainSettings)
@@ -39,7 +39,7 @@ PRESETS: dict[str, AgentSettings] = {
     # As the text of the paper says.
     "paper": AgentSettings(),
     # As the authors' program behaves: all layers start at zero, one linear layer, the best similarity of all pairs in
-    # the difficulty, one step in eight learned from, no gamma^i, actions drawn at test time. One number is all that can
+    # the difficulty, one step in eight used for learning, no gamma^i, actions drawn at test time. Only one number can
     # be learned then, and every update moves it the same way, so larger batches at a larger rate go about as far.
     "released": AgentSettings(
         best_of="all",
