@@ -67,6 +67,7 @@ class AgentSettings:
     kept: int = 10  # best pairs of every entity by channel logit that the passes begin with
     lowest: float = 0.05  # share of the proposals whose logit is below that of a pair that matches bring in
     votes: float = 4.0  # logit of a channel's vote where there is nothing to learn from
+    nearest: int = 20  # of every entity, both ways, that fitted vectors propose
     states: int = 2  # of every game that are learned from: after the fixed passes, and after a learned one
     # Weights to choose from: of propagated vectors in the fixed passes, of fitted vectors' CSLS in the learned ones.
     propagation_weights: tuple[float, ...] = (0.67, 0.0)
@@ -447,7 +448,9 @@ class Aligner:
 
     def _fitted_channels(self, vectors: Sequence[Embeddings], problem: Problem, progress: Progress) -> list[Channel]:
         return [
-            vector_channel(part, problem.source_ids, problem.target_ids, progress) for part in vectors if part.is_fitted
+            vector_channel(part, problem.source_ids, problem.target_ids, progress, nearest=self.settings.nearest)
+            for part in vectors
+            if part.is_fitted
         ]
 
     def _proposals(self, problem: Problem, channels: Sequence[Channel]) -> Pairs:

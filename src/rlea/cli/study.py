@@ -217,10 +217,10 @@ def reproduce(
 
       rlea reproduce main --data data --folds 1-5 --models sea
     """
+    from rlea.experiments.grid_view import grid_view
     from rlea.experiments.options import Options
     from rlea.experiments.reproduce import reproduce as run
     from rlea.experiments.typed_lists import parse_folds, parse_names, parse_sizes
-    from rlea.experiments.grid_view import grid_view
 
     options = Options(
         data=data,

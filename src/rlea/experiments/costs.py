@@ -9,7 +9,7 @@ from typing import Any
 import numba
 
 from rlea import peak_memory as memory
-from rlea.pipeline import Clock
+from rlea.deciders import Clock
 
 MEMORY = (
     "peak resident memory of the one process, counted anew at each stage where the system allows it; "

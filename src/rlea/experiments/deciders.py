@@ -12,15 +12,16 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from rlea.agent import context, fused, joint
-from rlea.agent.context import ContextAgent
+from rlea.agent import agent as aligner
+from rlea.agent import joint
+from rlea.agent.agent import Aligner
 from rlea.evaluation import metrics
-from rlea.evidence.channels import Evidence
+from rlea.evidence import STRUCTURE
+from rlea.evidence.collect import Evidence
 from rlea.experiments.code_version import code_version
 from rlea.experiments.options import SEED, Options
 from rlea.experiments.store import plain
 from rlea.graph import GraphPair, Ids
-from rlea.matchers import MATCHERS
 from rlea.matching import Matching, Task
 from rlea.progress import Progress, silent
 from rlea.search import candidates as search
@@ -33,9 +34,7 @@ if TYPE_CHECKING:
 DECIDERS = ("nearest", "csls", "rinf", "sinkhorn", "hungarian", "stable", "seq", "best-first", "paper", "rlea")
 CALIBRATED = ("best-first", "rlea")  # deciders whose confidences are meant as probabilities
 
-TrainedAgent = ContextAgent
-# Modules whose code decides: of a trained agent, of joint rounds, of an agent with channels of evidence.
-AGENT_CODE, JOINT_CODE, EVIDENCE_CODE = context, joint, fused
+AGENT_CODE, JOINT_CODE = aligner, joint  # modules whose code decides: of the agent, and of joint rounds
 
 
 def module_of(decider: str) -> ModuleType:
@@ -44,7 +43,7 @@ def module_of(decider: str) -> ModuleType:
         from rlea.paper import agent as module
 
         return module
-    return AGENT_CODE if decider == "rlea" else import_module(f"rlea.{MATCHERS[decider].module}")
+    return AGENT_CODE if decider == "rlea" else import_module(f"rlea.matchers.{decider.replace('-', '_')}")
 
 
 def code_of(decider: str) -> str:
@@ -56,8 +55,9 @@ def settings_of(decider: str, options: Options, candidates: int | None = None) -
     """What a decider is trained with, as a record has it; nothing for those that are not trained."""
     if decider not in ("paper", "rlea"):
         return {}
-    settings: Any = paper_settings(options) if decider == "paper" else ContextAgent().settings
-    return dict(plain(asdict(settings if candidates is None else replace(settings, candidates=candidates))))
+    if decider == "paper":
+        return dict(plain(asdict(paper_settings(options, candidates=candidates))))
+    return dict(plain(asdict(agent_settings(candidates))))
 
 
 # ---- the paper's agent ----------------------------------------------------------------------------------------------
@@ -87,51 +87,57 @@ def train_paper_agent(
 # ---- the agent of this package --------------------------------------------------------------------------------------
 
 
-def train_agent(pair: GraphPair, vectors: Embeddings | None = None, progress: Progress = silent) -> TrainedAgent:
-    """An agent trained on the seeds of a pair; without vectors it still has to choose how much those count."""
-    return ContextAgent(seed=SEED).fit(pair, vectors, progress=progress)
+def agent_settings(candidates: int | None = None) -> aligner.AgentSettings:
+    """The settings of the agent; with `candidates`, so many nearest by vectors per entity."""
+    settings = aligner.AgentSettings()
+    return settings if candidates is None else replace(settings, nearest=candidates)
 
 
-def load_agent(path: Path) -> TrainedAgent:
+def train_agent(pair: GraphPair, vectors: Embeddings | None = None, progress: Progress = silent) -> Aligner:
+    """An agent of structure and vectors, trained on the seeds; without vectors it still has to choose their weight."""
+    given = [] if vectors is None else [vectors]
+    return Aligner(channels=(STRUCTURE,), seed=SEED).fit(pair, given, progress=progress)
+
+
+def load_agent(path: Path) -> Aligner:
     """An agent from its file."""
-    return ContextAgent.load(path)
+    return Aligner.load(path)
 
 
-def choose_weights(agent: TrainedAgent, pair: GraphPair, vectors: Embeddings, progress: Progress) -> None:
+def choose_weights(agent: Aligner, pair: GraphPair, vectors: Embeddings, progress: Progress) -> None:
     """Choose how much the vectors count, on validation links."""
-    agent.choose(pair, vectors, progress=progress)
+    agent.choose(pair, [vectors], progress=progress)
 
 
-def decide(agent: TrainedAgent, task: Task, candidates: int | None = None) -> Matching:
+def decide(agent: Aligner, task: Task, candidates: int | None = None) -> Matching:
     """The agent's links; with `candidates`, from so many candidates per entity."""
-    usual = agent.settings
+    usual, given = agent.settings, task.candidates
+    pair = GraphPair("task", task.source, task.target, train=task.seeds)
     try:
-        agent.settings = usual if candidates is None else replace(usual, candidates=candidates)
-        return agent.match(task)
+        agent.settings = usual if candidates is None else replace(usual, nearest=candidates)
+        return agent.decide(pair, given.source_ids, given.target_ids, [given.embeddings]).last.matching
     finally:
         agent.settings = usual
 
 
-def describe(agent: Agent | TrainedAgent) -> dict[str, Any]:
+def describe(agent: Agent | Aligner) -> dict[str, Any]:
     """What a record says of an agent beside its settings; of its history, the evaluations on validation links."""
-    from rlea.paper.agents import describe_agent
-
-    about = describe_agent(agent)
-    evaluations = [row for row in about.pop("history") if "valid_aligned" in row]
-    del about["settings"]
-    return {**about, "history": evaluations}
+    history = [row for row in agent.history if "valid_aligned" in row]
+    if isinstance(agent, Aligner):
+        return {"device": "cpu", "weights": asdict(agent.weights), "history": history}
+    return {"device": agent.device.type, "best_episode": agent.best_episode, "history": history}
 
 
 def train_jointly(
     pair: GraphPair,
     embed: Callable[[GraphPair, int], Embeddings],
     num_rounds: int,
-    agent: TrainedAgent,
-    on_round: Callable[[int, TrainedAgent, Embeddings], None],
+    agent: Aligner,
+    on_round: Callable[[int, Aligner, Embeddings], None],
     progress: Progress,
 ) -> list[dict[str, Any]]:
     """Train a model and the agent in turn; what is noted of every round."""
-    trained = joint.train_jointly(pair, embed, num_rounds, seed=SEED, progress=progress, agent=agent, on_round=on_round)
+    trained = joint.train_jointly(pair, embed, num_rounds, agent, progress=progress, on_round=on_round)
     return trained.rounds
 
 
@@ -140,14 +146,13 @@ def train_jointly(
 
 def channel_settings(channels: Sequence[str]) -> dict[str, Any]:
     """Settings of an agent with some channels, as a record has them."""
-    return dict(plain(asdict(fused.FusionSettings(channels=tuple(channels)))))
+    return dict(plain({"channels": list(channels), **asdict(aligner.AgentSettings())}))
 
 
 def decide_by_channels(
     pair: GraphPair, evidence: Evidence, channels: Sequence[str], source_ids: Ids, target_ids: Ids, progress: Progress
 ) -> tuple[Matching, dict[str, Any]]:
     """Links of an agent that is trained on a pair with some channels, and what it started from."""
-    agent = fused.FusedAgent(fused.FusionSettings(channels=tuple(channels)), seed=SEED)
-    agent.fit(pair, evidence=evidence, progress=progress)
-    assert agent.beginning is not None
-    return agent.decide(source_ids, target_ids)[-1].matching, agent.beginning.as_dict()
+    agent = Aligner(channels=channels, seed=SEED).fit(pair, evidence=evidence, progress=progress)
+    outcome = agent.decide(pair, source_ids, target_ids)
+    return outcome.last.matching, outcome.bootstrap.as_dict()

@@ -20,10 +20,10 @@ from rlea.errors import InputError
 from rlea.evaluation import metrics
 from rlea.evaluation.metrics import expected_calibration_error, link_metrics
 from rlea.evidence import ATTRIBUTES, CHANNELS
-from rlea.evidence.channels import Evidence
+from rlea.evidence.collect import Evidence
 from rlea.experiments.code_version import code_version
 from rlea.experiments.costs import Costs
-from rlea.experiments.deciders import EVIDENCE_CODE, channel_settings, decide_by_channels
+from rlea.experiments.deciders import AGENT_CODE, channel_settings, decide_by_channels
 from rlea.experiments.experiment import Experiment, Results
 from rlea.experiments.figures import Figure, Result, grouped, markdown_table, share, title
 from rlea.experiments.grid import Cell, Grid
@@ -93,7 +93,7 @@ def cell_of(workspace: Workspace, name: str, beginning: str, fold: str, variant:
         pair, gold = seen_and_judged(workspace, name, beginning, fold)
         return {
             "settings": channel_settings(channels),
-            "code": code_version(EVIDENCE_CODE, metrics),
+            "code": code_version(AGENT_CODE, metrics),
             "fingerprint": replace(pair, test=gold).fingerprint,
             "gold": len(gold),
             "seed": SEED,

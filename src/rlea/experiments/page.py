@@ -13,8 +13,8 @@ from markupsafe import Markup
 from rlea.errors import InputError
 from rlea.experiments import EXPERIMENTS
 from rlea.experiments.experiment import results_of
-from rlea.experiments.store import Record
 from rlea.experiments.markdown import render_markdown
+from rlea.experiments.store import Record
 from rlea.views.report.page import Section as HtmlSection
 from rlea.views.report.page import render_page
 

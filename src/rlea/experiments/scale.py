@@ -20,12 +20,13 @@ from typing import Any
 
 import numpy as np
 
+from rlea.agent.agent import Aligner
 from rlea.errors import InputError
 from rlea.evaluation import metrics
 from rlea.evaluation.metrics import link_metrics
 from rlea.experiments.code_version import code_version
 from rlea.experiments.costs import Costs
-from rlea.experiments.deciders import TrainedAgent, decide, module_of, train_agent
+from rlea.experiments.deciders import decide, module_of, train_agent
 from rlea.experiments.deciding import deciders_grid, deciders_store
 from rlea.experiments.experiment import Experiment, Results
 from rlea.experiments.figures import Result, figures_of, grouped, markdown_table, share, title
@@ -39,7 +40,7 @@ from rlea.io import synthetic
 from rlea.io.synthetic import SyntheticSettings, generate, synthetic_embeddings
 from rlea.matchers import MATCHERS
 from rlea.matching import Matching, Task
-from rlea.pipeline import embed_entities
+from rlea.models.embed import embed_entities
 from rlea.progress import Progress, silent
 from rlea.search import approximate, candidates
 from rlea.search.approximate import search_approximately
@@ -101,12 +102,12 @@ class World:
         return Task(self.pair.source, self.pair.target, self.pair.train, self.candidates, SEED)
 
     @property
-    def agent(self) -> TrainedAgent:
+    def agent(self) -> Aligner:
         return small_agent(min(self.size, 2000))
 
 
 @cache
-def small_agent(size: int) -> TrainedAgent:
+def small_agent(size: int) -> Aligner:
     """An agent trained on a pair of that size; one serves all larger pairs."""
     small = World(size)
     return train_agent(small.pair, small.vectors)

@@ -13,9 +13,10 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from rlea.agent.agent import Aligner
 from rlea.experiments.code_version import code_version
 from rlea.experiments.costs import Costs
-from rlea.experiments.deciders import AGENT_CODE, TrainedAgent, choose_weights, load_agent, settings_of, train_agent
+from rlea.experiments.deciders import AGENT_CODE, choose_weights, load_agent, settings_of, train_agent
 from rlea.experiments.options import QUICK, SEED, Options, find_folder
 from rlea.experiments.store import locked
 from rlea.graph import GraphPair, choose_pool
@@ -26,7 +27,7 @@ from rlea.io.writers.atomic import atomic
 from rlea.io.writers.vectors import write_embeddings
 from rlea.models import MODELS
 from rlea.models.checkpoint import remove_checkpoint
-from rlea.pipeline import embed_entities
+from rlea.models.embed import embed_entities
 from rlea.progress import Progress
 from rlea.record import as_json
 from rlea.search.candidates import Candidates, find_candidates
@@ -193,7 +194,7 @@ class Inputs:
 
     # ---- the agent --------------------------------------------------------------------------------------------------
 
-    def trained_agent(self, progress: Progress) -> tuple[TrainedAgent, dict[str, Any]]:
+    def trained_agent(self, progress: Progress) -> tuple[Aligner, dict[str, Any]]:
         """The agent with what its training cost: from its file, or trained and put there.
 
         It learns from the graphs and the seeds, nothing from vectors, so it is trained once a pair and fold.
@@ -216,11 +217,11 @@ class Inputs:
             _write_json(note, wanted | cost | {"file": workspace.digest(path)})
         return load_agent(path), json.loads(note.read_text(encoding="utf-8"))
 
-    def chosen_agent(self, progress: Progress) -> tuple[TrainedAgent, Costs]:
+    def chosen_agent(self, progress: Progress) -> tuple[Aligner, Costs]:
         """The agent with what it chose for these vectors on validation links, and the costs."""
         vectors, pair = self.vectors(progress), self.pair
 
-        def choose() -> tuple[TrainedAgent, Costs]:
+        def choose() -> tuple[Aligner, Costs]:
             (agent, made), costs = self.trained_agent(progress), Costs()
             costs.seconds["training"], costs.memory_mb["training"] = made["seconds"], made["peak_memory_mb"]
             if len(pair.valid):

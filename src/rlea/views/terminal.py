@@ -143,7 +143,7 @@ def bench_table(results: list[Result]) -> Table:
     title = f"pool {shared.pool}"
     if not is_by_evidence(shared):
         search = "" if shared.search["kind"] == "exact" else f" by {search_words(shared)}"
-        title = f"{shared.settings.embedding}, {title}, {shared.settings.candidates} candidates{search}"
+        title = f"{', '.join(shared.settings.embedding)}, {title}, {shared.settings.candidates} candidates{search}"
     title += " (per cent)" + (f", {hidden_words(shared)} hidden" if shared.settings.hide else "")
     table = make_table(title, ["matcher"], ("Hits@1", "precision", "recall", "F1", "links", "seconds", "MB"))
     best = max((result.links.f1 for result in results if result.links), default=0.0)
@@ -177,13 +177,13 @@ def result_table(result: Result) -> Table:
         "F1": percent(summary["f1"]),
         "gold links among candidates": percent(summary["coverage"]),
         "search": search_words(result),
-        **({"start": summary["began"]} if summary["began"] else {}),
+        **({"start": summary["started"]} if summary["started"] else {}),
         "seconds": ", ".join(f"{stage} {value:.1f}" for stage, value in seconds.items()),
         "peak memory": f"{summary['peak_memory_mb']:,.0f} MB",
     }
     if result.links is None:
         facts = {name: value for name, value in facts.items() if value != "-"}
-    method = " + ".join(part for part in (result.settings.embedding, result.settings.matcher) if part)
+    method = " + ".join(part for part in (*result.settings.embedding, result.settings.matcher) if part)
     return fact_table(f"{method} on {result.pair.name}", facts)
 
 

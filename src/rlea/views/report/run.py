@@ -150,7 +150,7 @@ def _channels(summary: dict[str, Any]) -> Markup:
     rows = summary.get("channels") or []
     if not rows:
         return Markup()
-    began = str(summary.get("began", ""))
+    started = str(summary.get("started", ""))
     shown = [(row["channel"], *(f"{row[key]:,}" for key in ("proposed", "found", "alone"))) for row in rows]
     columns = ("channel", "pairs proposed", "mutual best", "unique")
     note = (
@@ -158,7 +158,7 @@ def _channels(summary: dict[str, Any]) -> Markup:
         "score there; unique ones are so in no other channel. Links that are the mutual best of no channel were found "
         "by structure: matched neighbours support them."
     )
-    return paragraph(f"{began[:1].upper()}{began[1:]}.") + page.table(columns, shown, (1, 2, 3)) + paragraph(note)
+    return paragraph(f"{started}.") + page.table(columns, shown, (1, 2, 3)) + paragraph(note)
 
 
 def _results(summary: dict[str, Any], matching: Matching, gold: Links) -> Markup:
