@@ -261,6 +261,7 @@ class SeenError(Exception):
 def watch(monkeypatch):
     """Graphs that reach a model, a matcher or an agent, by what saw them; the model makes vectors of nothing."""
     import rlea.agent.context
+
     import rlea.models.aligne
     import rlea.paper.agent
 

@@ -16,11 +16,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from rlea.agent.fused import FusedAgent
+from rlea.evidence.channels import collect, reason
+
 from rlea.evaluation.ranks import rank_metrics
 from rlea.evidence import CHANNELS
-from rlea.evidence.channels import collect, reason
 from rlea.graph import Links, choose_pool
 from rlea.io.synthetic import SyntheticSettings, generate
 from rlea.matchers import MATCHERS

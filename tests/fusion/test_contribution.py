@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rlea.evidence.channels import Evidence, reason
 
 from rlea.evidence import ATTRIBUTES, CHANNELS, NAMES, STRUCTURE
 from rlea.evidence.attributes import score_attributes
-from rlea.evidence.channels import Evidence, reason
 from rlea.evidence.contribution import FEATURES, contributions, feature_columns, readable_features
 from rlea.evidence.paris import ParisSettings, run_paris
 from rlea.graph import Links

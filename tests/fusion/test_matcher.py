@@ -3,8 +3,8 @@
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from rlea.agent.fused_matcher import candidates_of, find_by_paris, match
+
 from rlea.evaluation.gold_ranks import GoldRanks
 from rlea.evaluation.metrics import link_metrics
 from rlea.graph import Links

@@ -208,6 +208,7 @@ def test_five_lines_of_a_notebook(world, tmp_path):
 
 def test_the_plain_matcher_trains_on_the_seeds_of_the_task(world, monkeypatch):
     from rlea.agent.context import ContextAgent
+
     from rlea.matchers import MATCHERS
     from rlea.paper import matcher
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from rlea.agent.agent import Aligner
 from rlea.errors import InputError
 from rlea.evaluation import metrics
 from rlea.evaluation.metrics import expected_calibration_error, link_metrics
 from rlea.evaluation.ranks import rank_metrics
 from rlea.experiments.code_version import code_version
 from rlea.experiments.costs import Costs
-from rlea.agent.agent import Aligner
 from rlea.experiments.deciders import JOINT_CODE, settings_of, train_jointly
 from rlea.experiments.deciding import deciders_grid, deciders_store
 from rlea.experiments.experiment import Experiment, Results
@@ -76,8 +76,8 @@ def joint_cell(inputs: Inputs) -> Cell:
         def embed(grown: GraphPair, number: int) -> Embeddings:
             return inputs.vectors(progress) if number == 0 else inputs.train_vectors(grown, progress)
 
-        def note(number: int, agent: Aligner, [vectors]: Embeddings) -> None:
-            links = agent.match(pair, vectors)
+        def note(number: int, agent: Aligner, vectors: Embeddings) -> None:
+            links = agent.match(pair, [vectors])
             rounds.append(
                 {
                     "round": number,
