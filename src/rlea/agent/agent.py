@@ -579,6 +579,14 @@ class Aligner:
         about, arrays = load_agent_file(path)
         if about.get("format") != FORMAT:
             raise InputError("is no trained agent of this version", path=path, remedy="train it again")
+        try:
+            return Aligner._from_file(about, arrays)
+        except (KeyError, TypeError, ValueError) as problem:
+            what = f"{problem} is missing" if isinstance(problem, KeyError) else problem
+            raise InputError(f"is no whole agent: {what}", path=path, remedy="train it again") from problem
+
+    @staticmethod
+    def _from_file(about: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Aligner:
         settings = AgentSettings.from_dict(about["settings"])
         agent = Aligner(channels=about["channels"], encoder=about["encoder"], seed=about["seed"], settings=settings)
         agent.layout = tuple((name, tuple(columns)) for name, columns in about["layout"])
@@ -587,10 +595,7 @@ class Aligner:
         for name, (width, parts) in about["scorers"].items():
             scorer = loaded[name] = PairScorer(width, kinds[name], parts=parts)
             own = {key.partition(".")[2]: array for key, array in arrays.items() if key.startswith(f"{name}.")}
-            try:
-                scorer.load_state(own)
-            except ValueError as problem:
-                raise InputError(f"is no whole agent: {problem}", path=path, remedy="train it again") from problem
+            scorer.load_state(own)
         agent.channel_scorer, agent.pair_scorer = loaded.get("channels"), loaded.get("pairs")
         agent.calibration = Calibration(**about["calibration"])
         final = about["final_calibration"]
