@@ -208,6 +208,9 @@ class Aligner:
         return Evidence(pair, encoder=self.encoder, vectors=own, progress=progress)
 
     def _start(self, evidence: Evidence, seeds: Links) -> Bootstrap:
+        graphs = (evidence.pair.source, seeds.source_ids), (evidence.pair.target, seeds.target_ids)
+        if any(ids.min(initial=0) < 0 or ids.max(initial=-1) >= graph.num_entities for graph, ids in graphs):
+            raise InputError("a seed names an entity that is not in its graph", remedy="give seeds of these two graphs")
         voters = [] if are_enough(seeds) else evidence.collect(seeds, seeds, self.channels)
         start = bootstrap(seeds, voters)
         if not len(start.links):
