@@ -1,4 +1,4 @@
-"""Compiling on two cores: begun once, waited for, never left behind; and the toys compile all that a real run needs."""
+"""Compiling on two cores: started once, waited for, never left behind; and the toy pair compiles all that a run needs."""
 
 import os
 import subprocess
@@ -21,8 +21,8 @@ class Process:
         self.did.append("kill")
 
 
-def test_nothing_is_begun_where_it_is_done_or_would_only_be_in_the_way(monkeypatch):
-    monkeypatch.setattr(compile_ahead.subprocess, "Popen", lambda *given, **more: pytest.fail("it was begun"))
+def test_nothing_is_started_where_it_is_done_or_there_is_one_core(monkeypatch):
+    monkeypatch.setattr(compile_ahead.subprocess, "Popen", lambda *given, **more: pytest.fail("it was started"))
     for done, cores in ((True, 2), (False, 1), (False, None)):
         monkeypatch.setattr(compile_ahead, "is_compiled", lambda done=done: done)
         monkeypatch.setattr(os, "cpu_count", lambda cores=cores: cores)
@@ -33,7 +33,7 @@ def test_nothing_is_begun_where_it_is_done_or_would_only_be_in_the_way(monkeypat
 
 @pytest.fixture
 def begun(monkeypatch):
-    """Commands that were begun, each with a process that does nothing."""
+    """Commands that were started, each with a process that does nothing."""
     commands = []
     monkeypatch.setattr(compile_ahead, "is_compiled", lambda: False)
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
@@ -69,18 +69,19 @@ def test_compiled_is_what_lies_on_disk(monkeypatch, tmp_path):
     assert compile_ahead.is_compiled()
 
 
-def test_the_toys_are_asked_all_that_fused_asks():
+def test_the_toy_pair_can_be_aligned():
     compile_ahead.compile_game()
     compile_ahead.compile_channels()
     assert compile_ahead.is_compiled()
 
 
 @pytest.mark.slow
-def test_after_the_toys_nothing_is_left_to_compile(tmp_path):
+def test_after_the_toy_pair_nothing_is_left_to_compile(tmp_path):
     """Types count: other arrays, even if only read, would be compiled anew."""
     program = (
         "from numba.core import event\n"
-        "from rlea import compile_ahead, pipeline\n"
+        "from rlea import pipeline\n"
+        "from rlea.agent import compile_ahead\n"
         "from rlea.demo import demo_folder\n"
         "compile_ahead.compile_game()\n"
         "compile_ahead.compile_channels()\n"
