@@ -438,11 +438,12 @@ class Aligner:
 
     def _arrange(self, channels: Sequence[Channel]) -> list[Channel]:
         """Channels in the order of what was learned, silent ones in place of those that found nothing."""
-        if not self.layout:
+        is_learned = self.channel_scorer is not None or self.pair_scorer is not None
+        if not self.layout and not is_learned:
             return list(channels)
         there = {(channel.name, channel.columns): channel for channel in channels}
         unknown = [columns[0] for name, columns in there if (name, columns) not in self.layout]
-        if unknown and self.channel_scorer is not None:
+        if unknown and is_learned:
             raise InputError(
                 f"the agent has not learned what {unknown[0]} means, which this pair has",
                 remedy="leave that channel out, or fit an agent to this pair",
