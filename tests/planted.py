@@ -10,9 +10,9 @@ from rlea.search.pairs import Pairs
 
 
 def make_graph(triples=(), literals=(), entities=()):
-    """A graph from (head, relation, tail) and (entity, attribute, value) rows."""
+    """A graph from (head, relation, tail) and (entity, attribute, value[, datatype[, language]]) rows."""
     edges = pl.DataFrame(list(triples), schema=dict.fromkeys(["head", "relation", "tail"], pl.String), orient="row")
-    rows = [(*row, "", "") for row in literals]
+    rows = [(*row, "", "")[: len(LITERAL_COLUMNS)] for row in literals]
     values = pl.DataFrame(rows, schema=dict.fromkeys(LITERAL_COLUMNS, pl.String), orient="row")
     return KnowledgeGraph.build(edges, values, entities=entities)
 

@@ -23,8 +23,8 @@ from rlea.evidence.collect import Evidence
 from rlea.graph import Links, choose_pool
 from rlea.io.synthetic import SyntheticSettings, generate
 from rlea.matchers import MATCHERS
+from rlea.matching import Task
 from rlea.models.names import embed_names
-from rlea.pipeline import make_task
 from rlea.search.approximate import search_approximately
 from rlea.search.candidates import find_candidates
 from rlea.search.embeddings import Embeddings
@@ -98,9 +98,8 @@ def of_vectors(pair, vectors):
         near = search_approximately(vectors, *pools, 5, probes=3)
         yield "approximate", digest(near.candidates.forward_columns, near.candidates.forward_scores, near.as_dict())
     for name, matcher in MATCHERS.items():
-        if not matcher.trained:
-            links = matcher(make_task(pair, found, 0))
-            yield name, digest(links.source_ids, links.target_ids, links.confidences)
+        links = matcher(Task(pair.source, pair.target, pair.train, found))
+        yield name, digest(links.source_ids, links.target_ids, links.confidences)
 
 
 @pytest.fixture(scope="module")

@@ -63,40 +63,19 @@ def share_first(scorer, examples, unseen=None):
 
 
 def test_join_shifts_pairs_and_groups():
-    first = Examples(
-        np.full((2, WIDTH), 1, np.float32),
-        np.array([1, 2], np.float32),
-        np.array([1, 0]),
-        np.array([0, 1, 2]),
-        np.array([1, -1]),
-    )
-    second = Examples(
-        np.full((3, WIDTH), 2, np.float32),
-        np.array([3, 4, 5], np.float32),
-        np.array([0, 2, 1]),
-        np.array([0, 3]),
-        np.array([2]),
-    )
-    joined = Examples.join([first, second, first])
+    def make(priorities, places, starts, truths, mark):
+        features = np.full((len(priorities), WIDTH), mark, np.float32)
+        return Examples(features, np.array(priorities, np.float32), *map(np.array, (places, starts, truths)))
+
+    first, second = make([1, 2], [1, 0], [0, 1, 2], [1, -1], 1), make([3, 4, 5], [0, 2, 1], [0, 3], [2], 2)
+    none = first.some(np.zeros(2, np.bool_))
+    joined = Examples.join([none, first, second, none, first])
     assert joined.priorities.tolist() == [1, 2, 3, 4, 5, 1, 2]
     assert joined.features[:, 0].tolist() == [1, 1, 2, 2, 2, 1, 1]
     assert joined.places.tolist() == [1, 0, 2, 4, 3, 6, 5]
     assert joined.starts.tolist() == [0, 1, 2, 5, 6, 7]
     assert joined.truths.tolist() == [1, -1, 4, 6, -1]
     assert supervise(fresh(), [joined])[0]["loss"] > 0
-    alone = Examples.join([second])
-    assert alone.starts.tolist() == second.starts.tolist()
-    assert alone.truths.tolist() == second.truths.tolist()
-
-
-def test_games_without_examples_are_joined_with_others():
-    features = np.ones((2, 1), np.float32)
-    some = Examples(features, features[:, 0], np.arange(2), np.array([0, 2]), np.array([1]))
-    none = Examples(features[:0], features[:0, 0], np.arange(0), np.array([0]), np.arange(0))
-    joined = Examples.join([none, some, none, some])
-    assert joined.starts.tolist() == [0, 2, 4]
-    assert joined.truths.tolist() == [1, 3]
-    assert joined.places.tolist() == [0, 1, 2, 3]
 
 
 def test_some_groups_keep_their_pairs():
@@ -193,32 +172,6 @@ def test_bends_find_what_is_true_in_the_middle():
     examples = replace(given, features=features)
     assert share_first(trained([examples], replace(SMALL, epochs=0))[0], examples) < 0.5
     assert share_first(trained([examples], replace(SMALL, epochs=0, bends=3))[0], examples) > 0.9
-
-
-def three_columns():
-    """80 entities with three pairs each: the second column marks the right one, the first misleads."""
-    rng = np.random.default_rng(0)
-    right = rng.integers(0, 3, 80)
-    features = rng.random((240, 3), np.float32)
-    truths = np.arange(80) * 3 + right
-    features[:, 1] = 0
-    features[truths, 1] = 1
-    features[truths, 0] -= 0.5
-    return Examples(features, features[:, 0].copy(), np.arange(240), np.arange(0, 241, 3), truths)
-
-
-@pytest.mark.parametrize("settings", [ScorerSettings(epochs=0, bends=3), ScorerSettings(epochs=60, rate=5e-3)])
-def test_it_learns_which_column_to_believe(settings):
-    given = three_columns()
-    scorer = PairScorer(3, replace(settings, members=1))
-    scorer.measure(*true_and_all([given]))
-    right = given.truths - np.arange(80) * 3
-    before = scorer.logits(given.features, given.priorities).reshape(-1, 3).argmax(axis=1)
-    assert (before == right).mean() < 0.3
-    supervise(scorer, [given])
-    logits = scorer.logits(given.features, given.priorities).reshape(-1, 3)
-    assert (logits.argmax(axis=1) == right).all()
-    assert (logits[np.arange(80), right] > 0).mean() > 0.9  # better than no match
 
 
 def test_supervision_is_reproducible_and_hangs_on_the_seed():

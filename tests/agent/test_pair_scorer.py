@@ -70,11 +70,6 @@ def test_begins_at_the_scaled_priority(measured, bends):
     assert scorer.logits(features[:0], priorities[:0]).shape == (0,)
 
 
-def test_an_untrained_scorer_with_one_thing_to_say_gives_its_priority():
-    features, priorities = some_pairs(20)
-    np.testing.assert_array_equal(PairScorer(5, replace(SMALL, scale=2.0)).logits(features, priorities), 2 * priorities)
-
-
 def test_first_weights_hang_on_the_seed_and_members_differ():
     one, same, other = (PairScorer(5, SMALL, seed, rows=100) for seed in (0, 0, 1))
     assert one.weights.tobytes() == same.weights.tobytes()
@@ -184,14 +179,6 @@ def test_logits_by_hand_whatever_is_padded(size, width):
     np.testing.assert_allclose(scorer.logits(features, priorities), np.mean(expected, axis=0), rtol=1e-4, atol=1e-4)
 
 
-def test_without_a_network_logits_are_linear():
-    scorer = randomised()
-    scorer.weights[:, : 1 + SMALL.hidden] = 0  # the last layer, as it is before training
-    features, priorities = some_pairs(30)
-    expected = np.outer(priorities, scorer.linear[:, 0]) + scorer.linear[:, 1] + features @ scorer.linear[:, 2:7].T
-    np.testing.assert_allclose(scorer.logits(features, priorities), expected.mean(axis=1), rtol=1e-4, atol=1e-5)
-
-
 def test_a_part_asks_those_who_have_not_seen_it():
     scorer, (features, priorities) = randomised(parts=3), some_pairs(30)
     means = []
@@ -272,21 +259,6 @@ def test_the_gradient_is_that_of_torch(size, width):
     assert not found[len(expected) :].any()  # inputs that are there to fill up an eight
 
 
-@pytest.mark.parametrize("size", [5, 600])
-def test_the_gradient_is_that_of_finite_differences(size):
-    """By the networks computed by hand, in double precision: a step in single precision would drown in rounding."""
-    scorer = randomised(3)
-    features, errors = some_pairs(size, 3)
-    row = scorer.weights[0].astype(np.float64)
-    found = gradient_of(scorer.inputs(features), scorer.weights[0], 16, errors)
-    rng = np.random.default_rng(0)
-    for _ in range(20):
-        way = rng.standard_normal(len(row))
-        step = 1e-6 * way
-        up, down = (by_hand(row + sign * step, 16, features) @ errors.astype(np.float64) for sign in (1, -1))
-        assert (up - down) / 2e-6 == pytest.approx(found @ way, rel=2e-3, abs=1e-3 * np.linalg.norm(found))
-
-
 def test_adam_is_torchs():
     rng = np.random.default_rng(0)
     own = rng.standard_normal(20).astype(np.float32)
@@ -336,11 +308,3 @@ def test_what_is_missing_or_of_another_shape_is_refused(name, change):
         state[name] = change(state[name])
     with pytest.raises(ValueError, match=f"{name} is missing or has another shape|the number of members"):
         PairScorer(5, replace(SMALL, bends=2), parts=2).load_state(state)
-
-
-@pytest.mark.parametrize("count", [0, 3])
-def test_members_must_be_there_for_every_part(count):
-    state = randomised(parts=2).state()
-    state |= {name: state[name][:count] for name in ("linear", "weights")}
-    with pytest.raises(ValueError, match="the number of members is not that of the parts"):
-        PairScorer(5, SMALL, parts=2).load_state(state)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from planted import links_of, make_graph, make_pairs, make_table, rows_of
 from rlea.agent import passes
-from rlea.agent.engine import Extra, Game, Rules, Side, _base, no_vectors, play
+from rlea.agent.engine import Extra, _base
 from rlea.agent.memory import Graphs, Memory
 from rlea.agent.passes import (
     Decisions,
@@ -379,44 +379,6 @@ def test_a_decision_against_the_pass_before_takes_its_evidence_away():
 
 
 # ---- pairs that matches bring in ------------------------------------------------------------------------------------
-
-
-def test_a_pair_that_a_match_brings_in_begins_at_the_csls_of_propagated_vectors():
-    """No candidates at all: a seed brings in (b, B)."""
-    graphs = Graphs.of(make_graph([("a", "r", "b")], entities=["c"]), make_graph([("A", "R", "B")]))
-    rng = np.random.default_rng(0)
-    vectors = rng.standard_normal((3, 5), np.float32), rng.standard_normal((2, 5), np.float32)
-    sides = [
-        Side(
-            around.starts,
-            around.relation_ids,
-            around.neighbour_ids,
-            around.functionality,
-            np.zeros(size, np.float32),
-            np.arange(size) > 0,
-        )
-        for around, size in ((graphs.source, 3), (graphs.target, 2))
-    ]
-    nobody, starts = np.zeros(0, np.int32), np.zeros(3, np.int64)
-    means = np.array([0, 0.3, 0], np.float32), np.array([0, 0.1], np.float32)
-    extra = Extra(np.float32(0.6), *vectors, *means)
-    game = Game(*sides, no_vectors(), extra, nobody, nobody, np.zeros(0, np.float32), starts, starts)
-    like = np.diag([0.4, 0.4]).astype(np.float32)
-    seeds, none = Links.of([0], [0]), Links.empty()
-    known = (seeds.source_ids, seeds.target_ids, none.source_ids, none.target_ids)
-
-    def rules(creation):
-        numbers = (np.float32(x) for x in (3.0, creation, 0.005, 1.0, 0.5, 0.12, 0.3))
-        return Rules(*numbers, np.uint64(0), False, np.float32(-0.2))
-
-    links, _, grown = play(game, *known, like.copy(), True, rules(0.1))
-    assert (links[0].tolist(), links[1].tolist()) == ([1], [1])
-    csls = 2 * vectors[0][1] @ vectors[1][1] - 0.4
-    assert links[2][0] == pytest.approx(-0.2 + 0.6 * csls + 3 * np.sqrt(0.4), rel=1e-5)
-    assert (grown[0].tolist(), grown[1].tolist()) == ([1], [1])
-    for creation in (0.5, np.inf):
-        links, _, grown = play(game, *known, like.copy(), True, rules(creation))
-        assert len(links[0]) == len(grown[0]) == 0
 
 
 def test_a_pair_that_is_brought_in_has_the_priority_that_it_would_have_had():
