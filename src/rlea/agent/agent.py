@@ -598,7 +598,8 @@ class Aligner:
         loaded: dict[str, PairScorer] = {}
         for name, (width, parts) in about["scorers"].items():
             scorer = loaded[name] = PairScorer(width, kinds[name], parts=parts)
-            own = {key.partition(".")[2]: array for key, array in arrays.items() if key.startswith(f"{name}.")}
+            start = f"{name}."
+            own = {key.removeprefix(start): array for key, array in arrays.items() if key.startswith(start)}
             scorer.load_state(own)
         agent.channel_scorer, agent.pair_scorer = loaded.get("channels"), loaded.get("pairs")
         agent.calibration = Calibration(**about["calibration"])
