@@ -198,8 +198,8 @@ def test_of_a_hub_only_so_many_edges_are_looked_at(is_reversed):
 
 def test_no_pairs_are_no_rows():
     rng = np.random.default_rng(0)
-    nobody = np.zeros(0, np.int32)
-    features = features_of(random_memory(rng, random_graphs(rng)), Pairs(nobody, nobody))
+    none = np.zeros(0, np.int32)
+    features = features_of(random_memory(rng, random_graphs(rng)), Pairs(none, none))
     assert features.columns.shape == (0, len(COLUMNS))
     assert features.priorities.shape == (0,)
 

@@ -49,9 +49,9 @@ def rounds_of(rounds, num_rounds=3, pair=PAIR):
         seeds.append(links_of(given.train))
         return Embeddings(np.full((1, 1), number, np.float32), np.zeros((1, 1), np.float32))
 
-    told = []
-    joint = train_jointly(pair, embed, num_rounds, agent, on_round=lambda number, *_: told.append(number))
-    assert told == [row["round"] for row in joint.rounds]
+    numbers = []
+    joint = train_jointly(pair, embed, num_rounds, agent, on_round=lambda number, *_: numbers.append(number))
+    assert numbers == [row["round"] for row in joint.rounds]
     return joint, seeds
 
 

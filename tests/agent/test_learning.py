@@ -92,17 +92,9 @@ def test_some_groups_keep_their_pairs():
     assert features.min() == 0  # a copy
     none = given.some(np.zeros(3, np.bool_))
     assert (len(none.priorities), none.starts.tolist(), len(none.truths)) == (0, [0], 0)
-    every, nobody = given.some(np.ones(3, np.bool_)), given.some(np.array([False, True, False]))
+    every, unmatched = given.some(np.ones(3, np.bool_)), given.some(np.array([False, True, False]))
     assert every.features[every.places, 0].tolist() == [4, 2, 0, 2, 3]
-    assert nobody.truths.tolist() == [-1]
-
-
-def test_features_of_all_pairs_and_of_the_true_ones():
-    parts = [planted(0, 10), planted(1, 20)]
-    every, true = true_and_all(parts)
-    assert len(every) == 150
-    assert len(true) == sum((part.truths >= 0).sum() for part in parts)
-    assert (true[:, MARK] == 1).all()
+    assert unmatched.truths.tolist() == [-1]
 
 
 # ---- supervision ----------------------------------------------------------------------------------------------------
@@ -152,7 +144,7 @@ def test_slopes_alone_find_a_planted_truth(bends):
     assert share_first(scorer, planted(1)) > 0.95
 
 
-def test_networks_find_what_no_slope_can_tell():
+def test_networks_find_what_no_slope_can_separate():
     parts = [bent(seed, 120) for seed in range(3)]
     straight, _ = trained(parts, replace(SMALL, epochs=0))
     curved, losses = trained(parts, replace(SMALL, epochs=80, rate=1e-2))
@@ -174,7 +166,7 @@ def test_bends_find_what_is_true_in_the_middle():
     assert share_first(trained([examples], replace(SMALL, epochs=0, bends=3))[0], examples) > 0.9
 
 
-def test_supervision_is_reproducible_and_hangs_on_the_seed():
+def test_supervision_is_reproducible_and_depends_on_the_seed():
     parts = [planted(seed, 30) for seed in range(2)]
     scorers = [trained(parts, replace(SMALL, members=2), seed)[0] for seed in (0, 0, 1)]
     found = [scorer.logits(parts[0].features, parts[0].priorities).tobytes() for scorer in scorers]
@@ -198,17 +190,6 @@ def test_a_part_without_examples_is_no_hindrance():
     assert len(losses) == 20
     for unseen in range(3):
         assert share_first(scorer, planted(1), unseen) > 0.9
-
-
-def test_the_loss_of_joined_examples_is_the_mean_of_their_groups():
-    held = replace(SMALL, prior=1e12, epochs=1)
-    parts = [planted(0, 10), planted(1, 30)]
-    alone = [supervise(fresh(held), [part])[0]["loss"] for part in parts]
-    mean = pytest.approx((10 * alone[0] + 30 * alone[1]) / 40, rel=1e-5)
-    assert supervise(fresh(held), [Examples.join(parts)])[0]["loss"] == mean
-    # With two parts each member is asked about the one, and learns from the other.
-    row = supervise(fresh(held, parts=2), parts)[0]
-    assert row["loss"] == row["held_out_loss"] == pytest.approx(sum(alone) / 2, rel=1e-5)
 
 
 # ---- who has seen what ----------------------------------------------------------------------------------------------
@@ -239,7 +220,7 @@ def test_a_member_never_saw_the_part_that_it_leaves_out(epochs):
     assert not np.array_equal(*others)
 
 
-def test_answers_that_are_noise_are_known_by_who_has_seen_them_only():
+def test_answers_that_are_noise_are_known_only_to_members_that_saw_them():
     """Truths at random: whoever has learned them knows them, whoever has not draws lots."""
     rng = np.random.default_rng(0)
     parts = []
@@ -254,7 +235,7 @@ def test_answers_that_are_noise_are_known_by_who_has_seen_them_only():
     assert unseen < 0.35  # one in five
 
 
-def test_training_stops_where_the_left_out_part_is_told_best(monkeypatch):
+def test_training_stops_where_the_left_out_part_is_scored_best(monkeypatch):
     """The held-out loss of every epoch is that of the weights kept, or more, and few epochs follow the best."""
     parts = [bent(seed, 30) for seed in range(2)]
     settings = replace(SMALL, epochs=200, rate=3e-2, patience=7)
@@ -340,7 +321,7 @@ def test_newton_reaches_the_one_answer(prior):
     np.testing.assert_allclose(again, found, atol=1e-3)
 
 
-def test_the_answer_does_not_hang_on_the_order_of_groups():
+def test_the_answer_does_not_depend_on_the_order_of_groups():
     given = planted(0, 200)
     scorer = PairScorer(WIDTH, ScorerSettings(scale=8.0, offset=0.3))
     order = np.random.default_rng(0).permutation(200)
@@ -358,7 +339,7 @@ def test_the_answer_does_not_hang_on_the_order_of_groups():
     np.testing.assert_allclose(found[2], found[0], atol=1e-6)
 
 
-def test_columns_that_say_the_same_share_what_they_say():
+def test_equal_columns_share_their_weight():
     """Without the prior there would be many answers."""
     given = planted(0)
     given.features[:, 0] = given.features[:, MARK]
@@ -369,7 +350,7 @@ def test_columns_that_say_the_same_share_what_they_say():
     assert linear[2] > 1
 
 
-def test_huge_keys_do_not_break_newton():
+def test_huge_priorities_do_not_break_newton():
     given = planted(0)
     scorer = PairScorer(WIDTH, ScorerSettings(scale=1e4, offset=0.3))
     linear = scorer.linear[0]

@@ -101,7 +101,7 @@ def test_counterparts_both_ways(small):
 
 
 def test_a_match_of_a_seeds_entity_is_left_out(small):
-    """One says otherwise of a seed's source, one of a seed's target, one repeats a seed, one is new."""
+    """One conflicts with a seed's source, one with a seed's target, one repeats a seed, one is new."""
     memory = Memory.of(small.graphs, Links.of([0, 1], [0, 1]), [0, 2, 1, 3], [2, 1, 1, 3], [0.9, 0.8, 0.7, 0.4])
     assert memory.source_ids.tolist() == [0, 1, 3]
     assert memory.target_ids.tolist() == [0, 1, 3]

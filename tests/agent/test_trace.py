@@ -1,4 +1,4 @@
-"""What is kept of a pass: the order, and the best pairs of every source."""
+"""The trace of a pass: the order of its links, and the best pairs of every source."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def decisions_of(pairs, logits, links=()):
 
 
 def own_ids(pairs):
-    """Features that say which pair they are of."""
+    """Features from which the pair can be read."""
     return np.column_stack([pairs.source_ids, 10 * pairs.target_ids])
 
 

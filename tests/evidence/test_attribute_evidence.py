@@ -37,7 +37,7 @@ def scores(pair, settings=None):
 
 
 def weighed(pair, source, target):
-    """The score of any two entities, proposed or not: what is weighed, put together as the class says."""
+    """The score of any two entities, proposed or not: support and conflict, put together as the class does."""
     ids = np.array([pair.source.entity_index[source]]), np.array([pair.target.entity_index[target]])
     support, conflict = score_attributes(pair).weigh(*ids)
     larger = max(pair.source.num_entities, pair.target.num_entities)
@@ -130,7 +130,7 @@ def test_nearness_is_graded():
 
 
 def test_words_of_two_languages_are_compared_from_end_to_end():
-    """Sharing one rare word of three says something within a language and nothing across two."""
+    """Sharing one rare word of three is evidence within a language and none across two."""
     one, other = "Chromatic Zanzibar", "Zanzibar Philharmonia"
     within = compare_values([one, "", "en"], [other, "", "en-GB"])
     across = compare_values([one, "", "en"], [other, "", "fr"])
@@ -160,7 +160,7 @@ def test_a_rare_shared_code_beats_ten_common_values():
     assert weighed(pair, "s:x", "t:usual") < 0.1
 
 
-def test_what_everybody_has_tells_nothing():
+def test_a_value_that_all_have_is_no_evidence():
     rows = [[(f"{side}{number}", f"{side}:kind", "thing") for number in range(50)] for side in "st"]
     pair = pair_of(graph(rows[0]), graph(rows[1]))
     found = score_attributes(pair)
@@ -188,7 +188,7 @@ def test_more_rare_values_in_common_score_higher():
 
 
 def test_numbers_are_as_rare_as_their_neighbourhood():
-    """Two entities are off by the same share; around one of them are a hundred others, around the other nobody."""
+    """Two entities are off by the same share; around one of them are a hundred others, around the other none."""
     source, target = background()
     for number in range(100):
         for rows, side in ((source, "s"), (target, "t")):
@@ -200,17 +200,17 @@ def test_numbers_are_as_rare_as_their_neighbourhood():
     assert weighed(pair, "s:amid", "t:amid") < 0.2
 
 
-def test_a_contradiction_counts_a_little_and_silence_does_not():
+def test_a_contradiction_counts_a_little_and_a_missing_value_does_not():
     source, target = background()
     for number in range(60):
         for rows, side in ((source, "s"), (target, "t")):
             rows.append((f"{side}{number}", f"{side}:born", f"19{20 + number}-03-{1 + number % 28:02d}"))
     source += [("s:x", "s:code", "ZZ999999"), ("s:x", "s:born", "1801-01-05")]
-    target += [("t:silent", "t:code", "ZZ999999")]
+    target += [("t:unknown", "t:code", "ZZ999999")]
     target += [("t:other", "t:code", "ZZ999999"), ("t:other", "t:born", "1850-07-09")]
     target += [("t:same", "t:code", "ZZ999999"), ("t:same", "t:born", "1801")]
     found = scores(pair_of(graph(source), graph(target)))
-    assert found["s:x", "t:same"] > found["s:x", "t:silent"] > found["s:x", "t:other"] > 0.0
+    assert found["s:x", "t:same"] > found["s:x", "t:unknown"] > found["s:x", "t:other"] > 0.0
 
 
 def test_a_value_under_two_attributes_counts_once():
@@ -350,7 +350,7 @@ def test_sides_may_be_swapped():
     assert {(t, s): score for (s, t), score in two.items()} == pytest.approx(one)
 
 
-# ---- nothing to say -------------------------------------------------------------------------------------------------
+# ---- no values ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("source", [[], [("s", "a", "x")]])
@@ -363,16 +363,16 @@ def test_without_values_there_is_a_note_and_no_pair(source, target):
     assert ("source" in found.notes[0]) == (not source)
 
 
-def test_the_record_and_the_progress_say_what_was_done():
+def test_record_and_progress():
     source, target = background(60)
-    told = []
+    reported = []
 
     def note_down(stage, done, total, note=""):
-        told.append((stage, done, total))
+        reported.append((stage, done, total))
 
     found = score_attributes(pair_of(graph(source), graph(target)), progress=note_down)
-    assert told[0][0] == "attributes"
-    assert told[-1][1] == told[-1][2]
+    assert reported[0][0] == "attributes"
+    assert reported[-1][1] == reported[-1][2]
     record = found.as_dict()
     assert record["pairs"] == len(found) > 0
     assert {"source": "s:code", "target": "t:code"}.items() <= record["correspondences"][0].items()

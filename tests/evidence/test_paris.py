@@ -156,7 +156,7 @@ def test_one_turn_of_equation_13():
 
 
 def test_two_turns():
-    """In the second turn the name is known to be the label, and a matched child speaks for its parent."""
+    """In the second turn the name is known to be the label, and a matched child is evidence for its parent."""
     source = graph([("p", "child", "a")], [("a", "name", "Ann"), ("b", "name", "Bob")])
     target = graph([("A", "parent", "P"), ("B", "parent", "Q")], [("A", "label", "Ann"), ("B", "label", "Eve")])
     pair = pair_of(source, target)
@@ -165,7 +165,7 @@ def test_two_turns():
     # Of the names, that of a alone has a counterpart, and it is a label: certain both ways.
     # No fact of child has two counterparts, so it keeps theta; all inverse functionalities are 1.
     assert probabilities(pair, found) == pytest.approx({("a", "A"): 1.0, ("p", "P"): 1 - (1 - 0.1 * a) ** 2})
-    # The pair of the parents is below theta: it is told, but does not speak.
+    # The pair of the parents is below theta: it is reported, but is no evidence.
     assert [turn.assigned for turn in found.iterations] == [1, 1]
     assert [turn.changed for turn in found.iterations] == [1.0, 0.0]
 
@@ -173,7 +173,7 @@ def test_two_turns():
 def test_inclusion_both_ways_and_inverse():
     letters = "abcd"
     source = graph([("a", "parent", "b"), ("b", "parent", "c"), ("d", "likes", "a")])
-    # child holds both parents turned round and one fact more; friend holds the one of likes.
+    # child holds both parents inverted and one fact more; friend holds the one of likes.
     target = graph([("B", "child", "A"), ("C", "child", "B"), ("A", "child", "D"), ("D", "friend", "A")])
     found = run_paris(pair_of(source, target, [(one, one.upper()) for one in letters]), ONCE)
     assert list(found.relations) == [
@@ -192,7 +192,7 @@ def test_inclusion_of_attributes_counts_shared_values_only():
 
 @pytest.mark.parametrize("as_literals", [True, False])
 def test_classes(as_literals):
-    """Two of three Dogs are Animals and all known Animals but one are Dogs, however a file tells classes."""
+    """Two of three Dogs are Animals and all known Animals but one are Dogs, however a file states classes."""
 
     def typed(rows):
         return (
@@ -212,7 +212,7 @@ def test_classes(as_literals):
     }
     assert not found.relations
     assert not found.attributes
-    assert len(found) == len(seeds)  # belonging to a class speaks for nobody
+    assert len(found) == len(seeds)  # a common class is no evidence
 
 
 def test_seeds_stay_and_stand_alone():
@@ -222,7 +222,7 @@ def test_seeds_stay_and_stand_alone():
     assert probabilities(pair, run_paris(pair, ParisSettings())) == {("a", "B"): 1.0}
 
 
-def test_a_value_of_everybody_is_silent():
+def test_a_value_that_all_have_is_no_evidence():
     source = graph(literals=[(f"s{i}", "kind", "thing") for i in range(5)])
     target = graph(literals=[(f"t{i}", "kind", "thing") for i in range(5)])
     pair = pair_of(source, target)
@@ -230,7 +230,7 @@ def test_a_value_of_everybody_is_silent():
     assert len(run_paris(pair, replace(ONCE, max_pairs=24))) == 0
 
 
-def test_the_most_frequent_predicates_speak():
+def test_only_the_most_frequent_predicates_count():
     source = graph(literals=[("a", "name", "Ann"), ("b", "name", "Bob"), ("c", "rare", "x")])
     target = graph(literals=[("A", "name", "Ann"), ("B", "name", "Bob"), ("C", "rare", "x")])
     pair = pair_of(source, target)
@@ -282,7 +282,7 @@ def test_renamed_relations_are_found(planted):
     for one in found.relations:
         best[one.source] = max(best.get(one.source, 0.0), one.source_in_target)
     known = [name for name, often in zip(planted.source.relations, frequent, strict=True) if often]
-    # A tenth of the facts is missing in the target, a few are spurious, and some relations are told apart in two.
+    # A tenth of the facts is missing in the target, a few are spurious, and some relations are split in two.
     assert np.median([best.get(name, 0.0) for name in known]) > 0.75
 
 
@@ -329,12 +329,12 @@ def renamed(one, rng):
     number = rng.permutation(one.num_entities).astype(np.int32)  # old id -> new id
     triples = one.triples.copy()
     triples[:, 0], triples[:, 2] = number[triples[:, 0]], number[triples[:, 2]]
-    told = one.literals
-    order = rng.permutation(len(told))
+    old = one.literals
+    order = rng.permutation(len(old))
     literals = Literals(
-        number[told.entity_ids][order],
-        told.attribute_ids[order],
-        *(tuple(np.array(texts, dtype=object)[order]) for texts in (told.values, told.datatypes, told.languages)),
+        number[old.entity_ids][order],
+        old.attribute_ids[order],
+        *(tuple(np.array(texts, dtype=object)[order]) for texts in (old.values, old.datatypes, old.languages)),
     )
     entities = tuple(f"e{place:05}" for place in range(one.num_entities))
     changed = replace(
@@ -417,10 +417,10 @@ def test_the_matcher_keeps_to_the_pools(planted):
     assert set(matching.target_ids) <= set(pools[1])
     assert matching.is_one_to_one
     found = run_paris(planted)
-    told = probabilities(planted, found)
+    expected = probabilities(planted, found)
     names = planted.source.entities, planted.target.entities
     for i, j, confidence in zip(matching.source_ids, matching.target_ids, matching.confidences, strict=True):
-        assert told[names[0][i], names[1][j]] == confidence
+        assert expected[names[0][i], names[1][j]] == confidence
 
 
 @pytest.mark.parametrize(("name", "least"), [("EN_FR", 0.95), ("D_W", 0.83)])

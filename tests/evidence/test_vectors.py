@@ -46,8 +46,8 @@ def test_entities_outside_the_pools_score_nothing_and_are_not_proposed():
     assert set(channel.proposals.source_ids.tolist()) <= set(SOURCE_POOL.tolist())
     assert set(channel.proposals.target_ids.tolist()) <= set(TARGET_POOL.tolist())
     assert not channel.score(make_pairs([(2, 0), (5, 5), (0, 6), (2, 6)])).any()
-    nobody = np.zeros(0, np.int32)
-    for pools in ((nobody, nobody), (SOURCE_POOL, nobody), (nobody, TARGET_POOL)):
+    none = np.zeros(0, np.int32)
+    for pools in ((none, none), (SOURCE_POOL, none), (none, TARGET_POOL)):
         empty = vector_channel(random_vectors(), *pools)
         assert len(empty.proposals) == 0
         assert not empty.score(make_pairs([(0, 0), (1, 1)])).any()
