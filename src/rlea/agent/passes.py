@@ -119,9 +119,9 @@ class Decisions:
 
 def no_decisions(pairs: Pairs | None = None) -> Decisions:
     """Nothing matched yet, over these pairs."""
-    nobody, nothing = np.zeros(0, np.int32), np.zeros(0, np.float32)
-    pairs = pairs or Pairs(nobody, nobody)
-    return Decisions(nobody, nobody, nothing, nothing, pairs, np.zeros(len(pairs), np.float32))
+    no_ids, nothing = np.zeros(0, np.int32), np.zeros(0, np.float32)
+    pairs = pairs or Pairs(no_ids, no_ids)
+    return Decisions(no_ids, no_ids, nothing, nothing, pairs, np.zeros(len(pairs), np.float32))
 
 
 def play_fixed(problem: Problem, settings: PassSettings, prior: Prior) -> Decisions:
@@ -146,8 +146,9 @@ def play_learned(
 ) -> list[Decisions]:
     """The first decisions, then passes with learned priorities.
 
-    `score` gives the logit of every pair, `rate` the confidence of its match. Both depend on features that do not change within a pass, so all pairs are scored in bulk. The pairs are those of
-    the first decisions, which have brought in what matches create.
+    `score` gives the logit of every pair, `rate` the confidence of its match. Both depend on features that do not
+    change within a pass, so all pairs are scored in bulk. The pairs are those of the first decisions, which have
+    brought in what matches create.
     """
     pairs, passes = first.pairs, [first]
     for _ in range(num_passes):
