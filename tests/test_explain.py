@@ -412,19 +412,14 @@ def test_identifiers_come_before_names_and_names_before_spellings():
     # A name may be an identifier of the other graph.
     source = KnowledgeGraph.build(pl.DataFrame({"head": ["Python"], "relation": ["r"], "tail": ["Snake"]}))
     assert find_in_either(replace(pair, source=source), "Python") == ("source", 0)
+    triples = pl.DataFrame({"head": ["http://x/resource/New_York%21"], "relation": ["r"], "tail": ["http://x/Q1"]})
+    graph = KnowledgeGraph.build(triples, names={"http://x/Q1": "Hudson"})
+    ids = [find_entity(graph, text, "source") for text in ("New York!", "New_York%21", "New_York!", "Hudson", "Q1")]
+    assert [graph.entities[number] for number in ids] == ["http://x/resource/New_York%21"] * 3 + ["http://x/Q1"] * 2
     with pytest.raises(InputError, match="is in the target graph"):
         find_entity(pair.source, "http://t/c", "source", pair.target)
     with pytest.raises(InputError, match="neither graph has an entity 'http://u/a'"):
         find_in_either(pair, "http://u/a")
-
-
-def test_names_with_underscores_and_labels():
-    triples = pl.DataFrame({"head": ["http://x/resource/New_York%21"], "relation": ["r"], "tail": ["http://x/Q1"]})
-    graph = KnowledgeGraph.build(triples, names={"http://x/Q1": "Hudson"})
-    for text in ("New York!", "New_York%21", "New_York!"):
-        assert graph.entities[find_entity(graph, text, "source")] == "http://x/resource/New_York%21"
-    for text in ("Hudson", "Q1"):
-        assert graph.entities[find_entity(graph, text, "source")] == "http://x/Q1"
 
 
 @pytest.mark.parametrize(
@@ -587,102 +582,56 @@ def test_the_pair_can_be_given(own):
 # ---- the page -------------------------------------------------------------------------------------------------------
 
 NUMBER = r"-?[\d,]+(?:\.\d+)?"
-REASON = (  # why a rival was not chosen
-    rf"taken by .+ \(step {NUMBER}, confidence {NUMBER}\)(, after the source got its link \(step {NUMBER}\))?"
-    rf"(, a link that was dropped)?|lower logit \({NUMBER} against {NUMBER}\)|less evidence \(.+\)"
-    r"|it is the link of the source"
-)
-TEXT_COLUMNS = {"channel", "feature", "attributes", "values", "neighbours", "through", "side", "neighbour",
-                "matched with", "target", "why not"}  # fmt: skip
+FEATURES = "Features by channel"
 
 
 def read_printed(text):
-    """The lines before the first table, and the tables by title (numbers as #): headings, and lines of cells."""
+    """The lines before the first table, and of every table, by title (numbers as #), the text of its columns."""
     lines, head, tables = text.rstrip().splitlines(), [], {}
     for number, line in enumerate(lines):
         if line.startswith("┏"):
-            headings, rows = None, []
-            for below in lines[number + 1 :]:
-                if below.startswith("└"):
-                    break
-                if below.startswith("┡"):
-                    headings = tuple(" ".join(" ".join(parts).split()) for parts in zip(*rows, strict=True))
-                    rows = []
-                else:
-                    rows.append([cell.strip() for cell in re.split("[┃│]", below)[1:-1]])
-            tables[re.sub(NUMBER, "#", lines[number - 1]).strip()] = (headings, rows)
-        elif not tables and not line.startswith(("┃", "┡", "│", "└")):
+            end = next(place for place in range(number, len(lines)) if lines[place].startswith("└"))
+            rows = [re.split("[┃│]", row)[1:-1] for row in lines[number + 1 : end] if not row.startswith("┡")]
+            columns = [" ".join(" ".join(cells).split()) for cells in zip(*rows, strict=True)]
+            tables[re.sub(NUMBER, "#", lines[number - 1]).strip()] = columns
+        elif not tables:
             head.append(line)
-    return head[:-1] if tables else head, tables  # the last of these lines is the title of the first table
+    return head[:3], tables
 
 
-def headings_of(tables):
-    """The headings by title; the last column of the features has the name of the best rival."""
-    return {
-        title: (*names[:-1], "a rival") if title == "Features by channel" else names
-        for title, (names, _) in tables.items()
-    }
-
-
-def whole_rows(rows, first):
-    """Rows of a table whose cells go on for several lines; a row begins where the column `first` has something."""
-    whole = []
-    for row in rows:
-        if row[first]:
-            whole.append(row)
-        else:
-            whole[-1] = [f"{above} {below}".strip() for above, below in zip(whole[-1], row, strict=True)]
-    return whole
-
-
-def check_cells(tables):
-    """Words stand in the columns of words, numbers in the others, and a rival came to an end that there is."""
-    for headings, rows in tables.values():
-        for row in rows:
-            for name, cell in zip(headings, row, strict=True):
-                assert name in TEXT_COLUMNS or re.fullmatch(rf"({NUMBER}|-|)", cell), (name, cell)
-    headings, rows = tables["Rivals"]
-    assert headings[1] == "logit"
-    assert rows
-    for row in whole_rows(rows, first=1):
-        assert re.fullmatch(REASON, row[-1]), row
+def headings_of(columns):
+    """The first words of the columns, which are their headings."""
+    return [re.match(r"why not|matched with|this pair|\S+", column).group() for column in columns]
 
 
 def test_the_page_shows_what_is_printed(run_cli, tmp_path, monkeypatch):
-    """Sections, headings and kinds of line. Whom the agent links, and how surely, is not the page's business."""
+    """Sentences, tables and headings. Which links the agent finds may differ by machine."""
     from rich.console import Console
 
     from rlea.views.explanation import explanation_view
 
     page = PAGE.read_text(encoding="utf-8")
-    commands = re.search(r"```sh\n(.*?)```", page, flags=re.S).group(1).splitlines()
-    shown = re.search(r"```text\n(.*?)```", page, flags=re.S).group(1)
+    commands = [line.split()[1:] for line in re.search(r"```sh\n(.*?)```", page, flags=re.S).group(1).splitlines()]
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(cli, "out", Console(width=80))
-    assert run_cli(*commands[0].split()[1:]).code == 0
-    done = run_cli(*commands[1].split()[1:])
-    assert done.code == 0
-    of_page, of_run = read_printed(shown), read_printed(done.out)
-    asked = commands[1].split()[-1]
-    for head, tables in (of_page, of_run):
-        assert re.fullmatch(rf"{asked} - .+", head[0])
+    done = [run_cli(*command) for command in commands]
+    assert [one.code for one in done] == [0, 0]
+    of_page = read_printed(re.search(r"```text\n(.*?)```", page, flags=re.S).group(1))
+    of_run = read_printed(done[1].out)
+    for head, _ in (of_page, of_run):
+        assert re.fullmatch(rf"{commands[1][-1]} - .+", head[0])
         assert re.fullmatch(r"https://\S+ - https://\S+", head[1])
         assert re.fullmatch(rf"Matched by fused: step {NUMBER} of {NUMBER}, confidence {NUMBER}\.", head[2])
-        check_cells(tables)
-    # Which channels there are, and what they say, comes from the command alone.
-    theirs, ours = (whole_rows(tables["Features by channel"][1], first=0) for _, tables in (of_page, of_run))
-    assert [row[:2] for row in ours] == [row[:2] for row in theirs]
-    # Other sections come and go with the neighbours that are linked. All links together have every one of them.
-    run, printed_ones = Run.open(tmp_path / commands[0].split()[-1]), headings_of(of_run[1])
+    assert of_page[1][FEATURES][:2] == of_run[1][FEATURES][:2]  # all channels and the meanings of their features
+    # Other tables depend on the neighbours that are linked; the links of the run together have all of them.
+    run, printed_ones = Run.open(tmp_path / commands[0][-1]), {**of_run[1]}
     for source in run.source_ids.tolist():
         if printed_ones.keys() >= of_page[1].keys():
             break
         screen = Console(width=80)
         with screen.capture() as caught:
             screen.print(explanation_view(run.explain(run.pair.source.entities[source])))
-        for title, headings in headings_of(read_printed(caught.get())[1]).items():
-            printed_ones.setdefault(title, headings)
-    for title, headings in headings_of(of_page[1]).items():
-        assert printed_ones[title] == headings, title
-    order = list(headings_of(of_page[1]))
-    assert [title for title in of_run[1] if title in order] == [title for title in order if title in of_run[1]]
+        printed_ones |= read_printed(caught.get())[1]
+    for title, columns in of_page[1].items():
+        if title != FEATURES:
+            assert headings_of(printed_ones[title]) == headings_of(columns), title
