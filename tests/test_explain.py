@@ -93,24 +93,16 @@ def confidences(run):
     return {source.removeprefix("http://s.example/"): float(value) for source, _, value in rows}
 
 
-def keep_trace(run, order, logits=None):
+def keep_trace(run, order, logits=()):
     """A `decisions.safetensors` with the run's links in an order (source names), and pairs with logits."""
     opened = Run.open(run)
-    found = dict(zip(opened.source_ids.tolist(), zip(opened.target_ids, opened.confidences, strict=True), strict=True))
-    source = np.array([opened.pair.source.entity_index[f"http://s.example/{name}"] for name in order], np.int32)
-    target = np.array([found[s][0] for s in source.tolist()], np.int32)
-    sure = np.array([found[s][1] for s in source.tolist()], np.float32)
-    rows = sorted(
-        (
-            opened.pair.source.entity_index[f"http://s.example/{s}"],
-            opened.pair.target.entity_index[f"http://t.example/{t}"],
-            w,
-        )
-        for s, t, w in (logits or [])
-    )
+    source, target = opened.pair.source.entity_index, opened.pair.target.entity_index
+    places = [opened.source_ids.tolist().index(source[f"http://s.example/{name}"]) for name in order]
+    links = opened.source_ids[places], opened.target_ids[places]
+    rows = sorted((source[f"http://s.example/{s}"], target[f"http://t.example/{t}"], logit) for s, t, logit in logits)
     pairs = Pairs(*(np.array([row[k] for row in rows], np.int32) for k in (0, 1)))
     values = np.array([row[2] for row in rows], np.float32)
-    Trace.of(Decisions(source, target, sure, sure, pairs, values)).save(run / FILE)
+    Trace.of(Decisions(*links, *[opened.confidences[places]] * 2, pairs, values)).save(run / FILE)
 
 
 # ---- by hand --------------------------------------------------------------------------------------------------------
@@ -327,8 +319,6 @@ def test_without_decisions_the_best_by_evidence_are_found(synthetic):
 
 
 def star(prefix, leaves):
-    import polars as pl
-
     rows = [(f"{prefix}hub", f"{prefix}r{2 - leaf % 3}", f"{prefix}{leaf:03}") for leaf in range(leaves)]
     return KnowledgeGraph.build(pl.DataFrame(rows, schema=["head", "relation", "tail"], orient="row"))
 
