@@ -27,15 +27,19 @@ _FORMATS = {"seconds": ".3f", "peak_memory_mb": ".0f"}
 class Store:
     """Cells of one kind. `path` has no suffix: `results/deciders` is results/deciders.json and results/deciders.csv.
 
-    `columns` are those of the CSV: entries of a record's `result`, or of the record itself. `names` are the columns
-    that tell cells apart. `order` says by which of them lines are sorted, and in which order their values come; values
-    that it does not know come after those.
+    `names` are the entries of a result that tell cells apart, `measures` the others that the CSV shows. `order` says by
+    which names lines are sorted, and in which order their values come; values that it does not know come last.
     """
 
     path: Path
-    columns: tuple[str, ...]
     names: tuple[str, ...]
+    measures: tuple[str, ...]
     order: Mapping[str, Sequence[object]]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Those of the CSV."""
+        return (*self.names, *self.measures, "commit", "seed")
 
     @property
     def lines(self) -> Path:
