@@ -1,4 +1,4 @@
-"""Draw the pictures of docs/context.md from results/: of benchmarks/context_ablation.py and `rlea reproduce bootea`.
+"""Draw the pictures of docs/context.md from results/: of the ablation and of `rlea reproduce bootea`.
 
     python scripts/context_pictures.py [--check]
 

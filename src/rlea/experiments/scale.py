@@ -53,7 +53,6 @@ QUICK_SIZES = (300, 600)
 DIM, NOISE, CANDIDATES = 64, 0.7, 10
 DECAY = 0.75  # dimension i is i^-DECAY as long as the first
 EPOCHS = 10  # of the embedding stage: enough to time one
-COLUMNS = ("stage", "entities", "seconds", "peak_memory_mb", "hits@1", "threads", "commit", "seed")
 OF_100K = ("nearest", "seq", "paper", "rlea")
 MODELS_OF_100K = ("jape", "sea")  # as in the paper
 
@@ -159,7 +158,8 @@ def warm_up(stage_name: str) -> None:
 
 def scale_store(output: Path) -> Store:
     """Where the cells are kept."""
-    return Store(output / "scale", COLUMNS, ("stage", "entities"), {"stage": tuple(STAGES), "entities": ()})
+    measures = ("seconds", "peak_memory_mb", "hits@1", "threads")
+    return Store(output / "scale", ("stage", "entities"), measures, {"stage": tuple(STAGES), "entities": ()})
 
 
 def grids(workspace: Workspace) -> list[Grid]:

@@ -1,4 +1,4 @@
-"""What the cells of a grid share: pairs, vectors, candidates, agents. Made once, kept while they are in use."""
+"""What the cells of a grid share: pairs, vectors, candidates, agents; each is made once and kept while it is in use."""
 
 from __future__ import annotations
 
