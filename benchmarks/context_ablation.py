@@ -24,7 +24,7 @@ from rlea.agent.memory import Board
 from rlea.agent.passes import PassSettings, Scene, given_csls, play_fixed
 from rlea.io.readers import read_pair
 from rlea.io.writers.atomic import atomic
-from rlea.pipeline import embed_entities
+from rlea.models.embed import embed_entities
 from rlea.record import as_json, describe_run
 from rlea.search.candidates import find_candidates
 

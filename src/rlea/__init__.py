@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from rlea.graph import GraphPair, KnowledgeGraph, Links
     from rlea.matchers import MATCHERS
     from rlea.matching import Matching, Task
+    from rlea.models.embed import embed_entities
     from rlea.paper.agent import Agent
-    from rlea.pipeline import Result, align, bench, embed_entities, read, write
+    from rlea.pipeline import Result, align, bench, read, write
     from rlea.search.candidates import Candidates, find_candidates
     from rlea.search.embeddings import Embeddings
     from rlea.settings import AlignSettings
@@ -39,7 +40,7 @@ _HOME = {
     "Task": "matching",
     "align": "pipeline",
     "bench": "pipeline",
-    "embed_entities": "pipeline",
+    "embed_entities": "models.embed",
     "find_candidates": "search.candidates",
     "read": "pipeline",
     "write": "pipeline",

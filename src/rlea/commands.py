@@ -14,9 +14,10 @@ from rlea import peak_memory as memory
 from rlea.errors import InputError
 from rlea.graph import choose_pool
 from rlea.io.readers import read_graph, read_pair
-from rlea.masking import check_hidden, hide
+from rlea.masking import hide
 from rlea.models import MODELS
-from rlea.pipeline import Clock, Result, common_result, embed_entities
+from rlea.models.embed import check_hidden, embed_entities
+from rlea.pipeline import Clock, Result, common_result
 from rlea.progress import Progress, silent
 from rlea.settings import AlignSettings, check_settings, suggest
 

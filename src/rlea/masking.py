@@ -8,7 +8,7 @@ accident: the fingerprints of the graphs change, and with them what a checkpoint
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from rlea.errors import InputError
 from rlea.graph import GraphPair, Ids, KnowledgeGraph, Links, Literals
 from rlea.graph.names import LABELS, SECOND_LABELS, choose_names, is_readable, local_name
-from rlea.models import MODELS
-from rlea.models.names import plain
+from rlea.graph.plain_names import plain
 
 NAMES, ATTRIBUTES = "names", "attributes"
 HIDEABLE = (NAMES, ATTRIBUTES)
@@ -68,49 +67,9 @@ def parse_hidden(what: str | Sequence[str]) -> tuple[str, ...]:
     return tuple(word for word in HIDEABLE if word in words)
 
 
-def check_hidden(hidden: Collection[str], embedding: str) -> None:
-    """Refuse a model that is nothing without what is hidden; models that use attributes as well do without them."""
-    if NAMES in hidden and embedding in MODELS and NAMES in _uses(embedding):
-        raise InputError(
-            f"{embedding} looks at names and these are hidden",
-            remedy="use vectors of structure, such as --embedding aligne (--model for `rlea embed`), which needs seeds",
-        )
-
-
-def check_vectors(hidden: Collection[str], info: Mapping[str, Any], path: str) -> dict[str, Any]:
-    """`info` of vectors from a file, which were made before anything was hidden; refused where it tells that they show.
-
-    Where it does not tell what they were made from, it gets a note that says so.
-    """
-    seen = set(hidden) - set(info.get("hidden", ()))
-    model = str(info.get("model", "")).lower().replace("-", "")
-    if not seen or (model in MODELS and "library" not in info and not seen & _uses(model)):
-        return dict(info)
-    if model in MODELS and "library" not in info:
-        what = " and ".join(sorted(seen & _uses(model)))
-        raise InputError(
-            f"the vectors are of {info['model']}, which looks at {what}, and these are to be hidden",
-            path=path,
-            remedy=f"make them anew with rlea embed --hide {','.join(hidden)}, or give others",
-        )
-    return {**info, "hidden_note": UNKNOWN}
-
-
-UNKNOWN = "what the vectors of the file were made from is not known"
-
-
 def describe_hidden(hidden: Sequence[str], info: Mapping[str, Any]) -> str:
     """What is hidden, in words; `info` is that of the vectors, which may come from where nobody knows."""
     return " and ".join(hidden) + (f" ({info['hidden_note']})" if info.get("hidden_note") else "")
-
-
-def shown_uses(embedding: str, hidden: Collection[str]) -> str:
-    """What a named embedding looks at, in the words of `MODELS`, without what is hidden."""
-    return " and ".join(part for part in MODELS[embedding].uses.split(" and ") if part not in hidden)
-
-
-def _uses(model: str) -> set[str]:
-    return set(MODELS[model].uses.split(" and "))
 
 
 def _codes(first: int, stop: int, total: int) -> tuple[str, ...]:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from rlea.errors import InputError
 from rlea.evidence import CHANNELS, NAMES
-from rlea.masking import check_hidden, parse_hidden
+from rlea.masking import parse_hidden
 from rlea.matchers import MATCHERS
 from rlea.models import MODELS
+from rlea.models.embed import check_hidden
 
 if TYPE_CHECKING:
     from rlea.graph import GraphPair

@@ -8,7 +8,6 @@ import torch
 from rlea.models import mtranse, sea
 from rlea.models.row_adam import KEEP_FIRST, KEEP_SECOND, Adam, MatrixAdam
 from rlea.models.translation_step import (
-    Table,
     batch_rows,
     distance_gradient,
     mapped,
@@ -17,6 +16,7 @@ from rlea.models.translation_step import (
     parts,
     row_gradient,
 )
+from rlea.models.unit_rows import Table
 
 ROWS, ENTITIES, DIM = 60, 50, 24
 

@@ -16,8 +16,8 @@ import numpy as np
 from rlea.evaluation.metrics import link_metrics
 from rlea.graph import GraphPair, Ids, KnowledgeGraph, Links, choose_pool
 from rlea.graph.names import local_name
+from rlea.graph.plain_names import spelling
 from rlea.matching import Matching
-from rlea.models.names import spelling
 
 RARE = 3  # a value of at most so many entities in either graph nearly names them
 EASY = 0.5  # from here on a benchmark says more about strings than about alignment
@@ -143,7 +143,7 @@ def _share_rare_values(source: KnowledgeGraph, target: KnowledgeGraph, gold: Lin
 
 
 def _plain_all(texts: Sequence[str]) -> list[str]:
-    """`rlea.models.names.plain` of every text, all at once, which is several times as fast."""
+    """`rlea.graph.plain_names.plain` of every text, all at once, which is several times as fast."""
     whole = "\n".join(text.replace("\n", " ") for text in texts)
     whole = unicodedata.normalize("NFKD", whole).casefold()
     kept = spelling(whole) | {ord("\n"): "\n"}

@@ -12,8 +12,8 @@ import numpy as np
 
 from rlea.graph import GraphPair, KnowledgeGraph
 from rlea.graph.names import is_readable
+from rlea.graph.plain_names import plain
 from rlea.graph.transliterate import transliterate
-from rlea.models.names import plain
 from rlea.search.bags import count_terms, weigh_terms
 from rlea.search.embeddings import Embeddings
 

@@ -26,7 +26,7 @@ from rlea.experiments.published import TITLES
 from rlea.experiments.store import Store
 from rlea.graph import GraphPair, choose_pool
 from rlea.models import MODELS as KNOWN
-from rlea.pipeline import embed_entities
+from rlea.models.embed import embed_entities
 from rlea.progress import Progress
 from rlea.search.embeddings import Embeddings
 from rlea.views.report.plots import dots_plot
@@ -81,7 +81,7 @@ class Case:
         agent = plain(asdict(ContextAgent().settings))
         epochs = self.inputs.desk.options.epochs(model)
         settings = {"rounds": ROUNDS, "pool": "test", "epochs": epochs, "agent": agent}
-        code = code_version("rlea.agent.joint", "rlea.evaluation.metrics", f"rlea.models.{KNOWN[model].module}")
+        code = code_version("rlea.agent.joint", "rlea.evaluation.metrics", KNOWN[model].load().__module__)
         return self.inputs.wanted(settings, code, progress)
 
     def run(self, progress: Progress) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from rlea.io.writers.atomic import atomic
 from rlea.io.writers.vectors import write_embeddings
 from rlea.models import MODELS
 from rlea.models.checkpoint import remove_checkpoint
-from rlea.pipeline import embed_entities
+from rlea.models.embed import embed_entities
 from rlea.progress import Progress
 from rlea.record import as_json
 from rlea.search.candidates import Candidates, find_candidates
@@ -118,7 +118,7 @@ class Desk:
         beside = path.with_suffix(".made.json")
         pair = self.pair(name, fold)
         wanted = {
-            "code": code_version(f"rlea.models.{MODELS[model].module}"),
+            "code": code_version(MODELS[model].load().__module__),
             "epochs": self.options.epochs(model),
             "fingerprint": pair.fingerprint,
             "seed": SEED,

@@ -35,7 +35,7 @@ from rlea.graph import GraphPair, choose_pool
 from rlea.io.synthetic import SyntheticSettings, generate, synthetic_embeddings
 from rlea.matchers import MATCHERS
 from rlea.matching import Matching, Task, toy_task
-from rlea.pipeline import embed_entities
+from rlea.models.embed import embed_entities
 from rlea.progress import Progress
 from rlea.search.approximate import search_approximately
 from rlea.search.candidates import Candidates, find_candidates
