@@ -29,7 +29,6 @@ Manhattan distance between joined vectors that have these weights in them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Unpack
 
@@ -40,7 +39,6 @@ from torch.nn.functional import embedding, normalize
 
 from rlea.graph import GraphPair, Ids, KnowledgeGraph
 from rlea.models.edges import Edges, multiply
-from rlea.models.seed_margin import SeedMargin
 from rlea.models.torch_optimisers import as_array, to_device
 from rlea.models.training import (
     Arrays,
@@ -95,7 +93,7 @@ def train_gcnalign(pair: GraphPair, settings: GcnAlignSettings | None = None, **
 class GcnAlign:
     """GCN-Align in training: one or two channels over the same matrix, seeds and negatives."""
 
-    title, version, measure = "GCN-Align", 1, "manhattan"
+    title, version, measure = "GCN-Align", 2, "manhattan"
 
     def __init__(self, pair: GraphPair, settings: GcnAlignSettings, seed: int, device: Device) -> None:
         self.settings, self.seed, self.device = settings, seed, device
@@ -124,16 +122,17 @@ class GcnAlign:
         self.channels = [Channel(saved["structure"], None, self.matrix)]
         if self.features is not None:
             self.channels.append(Channel(saved["attributes"], self.features, self.matrix))
-        self.drawn_for = 0  # the epoch whose negatives are at hand
-        self.loss: Any = None
 
     def run_epoch(self, epoch: int) -> float:
         """One step down the loss of all seeds, in every channel; the sum of the channels' mean losses."""
-        first = epoch - (epoch - 1) % self.settings.refresh_every
-        if self.drawn_for != first:
-            self.drawn_for = first
-            self.loss = self._loss_against(self._draw(first))
-        return sum(channel.step(self.loss, self.settings.learning_rate) for channel in self.channels)
+        drawn_at = epoch - (epoch - 1) % self.settings.refresh_every
+        seeds, negatives = to_device(self.device, self.seeds, self._draw(drawn_at))
+        total = 0.0
+        for channel in self.channels:
+            loss = margin_loss(channel.output(), seeds, negatives, self.settings.margin)
+            channel.descend(loss, self.settings.learning_rate)
+            total += float(loss.detach())
+        return total
 
     def vectors(self) -> tuple[Floats, Floats]:
         weights = (self.settings.structure_weight, 1 - self.settings.structure_weight)
@@ -151,13 +150,6 @@ class GcnAlign:
         random = np.random.default_rng([self.seed, epoch])
         shape = (2, len(self.seeds), self.settings.num_negatives)
         return random.integers(0, self.num_entities, shape, dtype=np.int32)
-
-    def _loss_against(self, negatives: Ids) -> Callable[[torch.Tensor], torch.Tensor]:
-        margin = self.settings.margin
-        if self.device == "cpu":
-            return SeedMargin(self.seeds, negatives, self.num_entities, margin)
-        seeds, drawn = to_device(self.device, self.seeds, negatives)
-        return lambda output: margin_loss(output, seeds, drawn, margin)
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,19 +175,18 @@ class Channel:
         given = units if self.features is None else self.features @ units  # (num_entities, dim)
         return self.matrix @ (self.matrix @ given).relu()
 
-    def step(self, loss_of: Callable[[torch.Tensor], torch.Tensor], rate: float) -> float:
-        loss = loss_of(self.output())
+    def descend(self, loss: torch.Tensor, rate: float) -> None:
+        """One step of plain gradient descent."""
         (gradient,) = torch.autograd.grad(loss, self.table)
         with torch.no_grad():
             self.table.sub_(gradient, alpha=rate)
-        return float(loss.detach())
 
 
 def margin_loss(output: torch.Tensor, seeds: torch.Tensor, negatives: torch.Tensor, margin: float) -> torch.Tensor:
     """The mean over seeds, ends and negatives of max(0, d(seed) + margin - d(negative)).
 
     `output` (num_entities, dim), `seeds` (num_seeds, 2), `negatives` (2, num_seeds, num_negatives): in place of the
-    source end, then of the target end. This is the form to read; `rlea.models.seed_margin` is the one for processors.
+    source end, then of the target end.
     """
     # `embedding` gathers rows like an index, and is much faster on the way back.
     ends = embedding(seeds, output)  # (num_seeds, 2, dim)
