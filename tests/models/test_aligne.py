@@ -1,8 +1,6 @@
 import weakref
-from dataclasses import replace
 from typing import Any
 
-import numba
 import numpy as np
 import pytest
 import torch
@@ -55,14 +53,6 @@ def test_the_old_table_of_neighbours_is_gone_before_a_new_one_is_made(pair: Grap
         model.run_epoch(epoch)
     assert still_there == [0, 0, 0]  # before epochs 4, 7 and 10
     assert tables[-1]() is model.neighbours
-
-
-def test_the_two_trainers_learn_the_same(pair: GraphPair, monkeypatch: pytest.MonkeyPatch):
-    settings = replace(SHORT, max_epochs=6)
-    expected = train_aligne(pair, settings, device="cpu")
-    monkeypatch.setattr(aligne, "CompiledTrainer", TorchTrainer)
-    reference = train_aligne(pair, settings, device="cpu")
-    assert expected.info["loss"] == pytest.approx(reference.info["loss"], rel=1e-3)
 
 
 def test_settings_that_cannot_train_are_refused():
@@ -134,28 +124,6 @@ def test_written_out_steps_equal_the_reference():
     np.testing.assert_allclose(written_out.units(ROWS), reference.units(ROWS), atol=1e-5)
 
 
-def test_the_gradient_is_that_of_finite_differences():
-    # Adagrad's sums grow by the squared gradient; differences of the loss in double precision give it, too.
-    settings = AlignESettings(dim=DIM)
-    start = tables(3)
-    trainer = CompiledTrainer(start, settings)
-    positives, negatives, corrupt_tail = batch(3, size=40)
-    trainer.step(positives, negatives, corrupt_tail)
-    gradient = np.sqrt(np.maximum(trainer.squares - start["squares"], 0)) * -np.sign(trainer.table.raw - start["raw"])
-
-    def loss(raw: np.ndarray) -> float:
-        tensors = (torch.tensor(positives).long(), torch.tensor(negatives).long(), torch.tensor(corrupt_tail))
-        return float(limit_loss(torch.tensor(raw), *tensors, settings))
-
-    random = np.random.default_rng(0)
-    for row, column in zip(random.integers(0, ROWS, 60), random.integers(0, DIM, 60), strict=True):
-        shift = np.zeros((ROWS, DIM))
-        shift[row, column] = 1e-6
-        raw = start["raw"].astype(np.float64)
-        slope = (loss(raw + shift) - loss(raw - shift)) / 2e-6
-        assert gradient[row, column] == pytest.approx(slope, rel=2e-3, abs=2e-3)
-
-
 def test_rows_that_no_triple_touches_do_not_move():
     trainer = CompiledTrainer(tables(), AlignESettings())
     positives, negatives, corrupt_tail = batch(0, size=3)
@@ -163,18 +131,3 @@ def test_rows_that_no_triple_touches_do_not_move():
     untouched = np.setdiff1d(np.arange(ROWS), np.concatenate([positives.ravel(), negatives.ravel()]))
     assert len(untouched) > 10
     assert (trainer.table.raw[untouched] == tables()["raw"][untouched]).all()
-
-
-def test_steps_are_the_same_bytes_for_any_number_of_threads():
-    results = []
-    threads = numba.get_num_threads()
-    try:
-        for number in sorted({1, threads}):
-            numba.set_num_threads(number)
-            trainer = CompiledTrainer(tables(), AlignESettings())
-            losses = [trainer.step(*batch(seed)) for seed in range(3)]
-            results.append((losses, trainer.table.raw.tobytes(), trainer.squares.tobytes()))
-    finally:
-        numba.set_num_threads(threads)
-    assert all(result == results[0] for result in results)
-    assert np.isfinite(results[0][0]).all()

@@ -210,23 +210,6 @@ def test_a_step_follows_the_gradient_with_adam(pair: GraphPair):
         torch.testing.assert_close(moved[felt], -0.001 * gradient[felt].sign(), rtol=2e-3, atol=1e-6)
 
 
-def test_gradients_by_finite_differences(pair: GraphPair):
-    model = started(pair, SHORT)
-    graph = replace(model.graph, near_weights=model.graph.near_weights.double())
-    parameters = {name: value.detach().double().requires_grad_() for name, value in model.parameters.items()}
-    pull = random_numbers(240, 36).double()
-
-    def total(values: dict[str, torch.Tensor]) -> torch.Tensor:
-        return (join_layers(network(values, graph)) * pull).sum()
-
-    gradients = torch.autograd.grad(total(parameters), list(parameters.values()))
-    for (name, value), gradient in zip(parameters.items(), gradients, strict=True):
-        step = random_numbers(*value.shape, seed=4).double() * 1e-5
-        with torch.no_grad():
-            rise = total({**parameters, name: value + step}) - total({**parameters, name: value - step})
-        assert rise.item() / 2 == pytest.approx((gradient * step).sum().item(), rel=1e-4), name
-
-
 def test_negatives_are_near_the_end_that_stays(pair: GraphPair):
     model = started(pair, SHORT)
     first = model._draw(np.random.default_rng(0))

@@ -248,14 +248,6 @@ def test_the_way_to_a_gpu_learns_the_same(pair: GraphPair, monkeypatch: pytest.M
     assert expected.info["loss"] == pytest.approx(reference.info["loss"], rel=1e-3)
 
 
-def test_a_pair_with_nothing_left_to_label_is_trained(pair: GraphPair):
-    everything = Links.union([pair.train, pair.valid, pair.test])
-    whole = replace(pair, train=everything, valid=Links.empty(), test=Links.empty())
-    embeddings = train_bootea(whole, replace(SHORT, epochs_without_valid=7), device="cpu")
-    assert embeddings.info["epochs"] == 7
-    assert np.isfinite(embeddings.source).all()
-
-
 def test_settings_that_cannot_train_are_refused():
     for bad in ({"label_every": 0}, {"similarity_limit": 0.0}, {"num_candidates": -1}, {"similarity_limit": 1.0}):
         (name,) = bad

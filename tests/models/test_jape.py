@@ -142,35 +142,6 @@ def test_written_out_steps_equal_the_reference():
     np.testing.assert_allclose(written_out.units(ENTITIES), reference.units(ENTITIES), atol=1e-5)
 
 
-def test_the_gradient_is_that_of_finite_differences():
-    # Adagrad's sums grow by the squared gradient; differences of the loss in double precision give it, too.
-    start, similar = tables(3), some_similar(3)
-    positives, negatives, corrupt_tail, _ = batch(3, size=40)
-    for part in ("structure", "similarity"):
-        trainer = CompiledTrainer(start, replace(SHORT, dim=DIM, similarity_weight=1.0), similar)
-        if part == "structure":
-            trainer.follow_triples(positives, negatives, corrupt_tail, [0, 40])
-        else:
-            trainer.follow_similarity()
-        size = np.sqrt(np.maximum(trainer.squares - start["squares"], 0))
-        gradient = size * -np.sign(trainer.table.raw - start["raw"])
-
-        def loss(raw: np.ndarray, part: str = part) -> float:
-            if part == "structure":
-                tensors = (torch.tensor(positives).long(), torch.tensor(negatives).long(), torch.tensor(corrupt_tail))
-                return float(structure_loss(torch.tensor(raw), *tensors, SHORT.negative_weight))
-            of_similar = (similar.rows, similar.matches, similar.weights.astype(np.float64))
-            return float(similarity_loss(torch.tensor(raw), *(torch.tensor(x) for x in of_similar)))
-
-        random = np.random.default_rng(0)
-        for row, column in zip(random.integers(0, ROWS, 40), random.integers(0, DIM, 40), strict=True):
-            shift = np.zeros((ROWS, DIM))
-            shift[row, column] = 1e-6
-            raw = start["raw"].astype(np.float64)
-            slope = (loss(raw + shift) - loss(raw - shift)) / 2e-6
-            assert gradient[row, column] == pytest.approx(slope, rel=5e-3, abs=5e-3)
-
-
 def test_no_triple_is_too_far_to_count():
     # h = r = -t: the farthest a triple can be, |3h|^2 = 9, as positive and as negative.
     raw = np.array([[1, 0], [-1, 0], [1, 0]], dtype=np.float32)
@@ -300,16 +271,6 @@ def test_no_entities_alike_enough_is_said(pair: GraphPair, tmp_path: Path):
     assert embeddings.info["resumed_at"] == [4]
     alone = train_jape(pair, replace(SHORT, similarity_weight=0.0), device="cpu", epochs=8)
     assert bytes_of(embeddings) == bytes_of(alone)
-
-
-def test_the_two_trainers_learn_the_same(pair: GraphPair, monkeypatch: pytest.MonkeyPatch):
-    import rlea.models.jape as module
-
-    settings = replace(SHORT, max_epochs=6)
-    expected = train_jape(pair, settings, device="cpu")
-    monkeypatch.setattr(module, "CompiledTrainer", TorchTrainer)
-    reference = train_jape(pair, settings, device="cpu")
-    assert expected.info["loss"] == pytest.approx(reference.info["loss"], rel=1e-3)
 
 
 def test_settings_that_cannot_train_are_refused():
