@@ -5,18 +5,18 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-
 from rlea.agent.fused import SILENCED_SHARE, FusedAgent, FusionSettings, first_keys, silence, silenced
 from rlea.agent.fused_matcher import find_by_all
+from rlea.evidence.channels import CERTAINTY_UNIT, MOST_CERTAINTY, Evidence
+
 from rlea.agent.learning import Examples
 from rlea.errors import InputError
 from rlea.evaluation.metrics import link_metrics
 from rlea.evidence import CHANNELS, NAMES, PARIS, STRUCTURE, beginning, channels
 from rlea.evidence.channel import describe_pairs
-from rlea.evidence.channels import CERTAINTY_UNIT, MOST_CERTAINTY, Evidence
 from rlea.graph import GraphPair, Links, choose_pool
+from rlea.graph.masking import hide
 from rlea.io.synthetic import SyntheticSettings, generate
-from rlea.masking import hide
 from rlea.matchers.greedy import match as match_greedily
 from rlea.matching import Task
 from rlea.models.names import embed_names

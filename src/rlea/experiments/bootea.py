@@ -24,8 +24,9 @@ from rlea.experiments.grid import Cell, Grid
 from rlea.experiments.options import FOLDS, PAIRS, SHOWN_PAIRS, choose
 from rlea.experiments.published import TITLES
 from rlea.experiments.store import Store
-from rlea.experiments.workspace import Inputs, Workspace, all_inputs, model_module
+from rlea.experiments.workspace import Inputs, Workspace, all_inputs
 from rlea.graph import GraphPair, choose_pool
+from rlea.models import MODELS
 from rlea.progress import Progress
 from rlea.search.embeddings import Embeddings
 from rlea.views.report.plots import dots_plot
@@ -64,7 +65,7 @@ def joint_cell(inputs: Inputs) -> Cell:
     def wanted(progress: Progress) -> dict[str, Any]:
         settings = {"rounds": ROUNDS, "pool": "test", "epochs": inputs.options.epochs(inputs.model)}
         settings["agent"] = settings_of("rlea", inputs.options)
-        return inputs.wanted(settings, code_version(JOINT_CODE, metrics, model_module(inputs.model)), progress)
+        return inputs.wanted(settings, code_version(JOINT_CODE, metrics(inputs.model)), progress)
 
     def run(progress: Progress) -> dict[str, Any]:
         pair, costs, rounds = inputs.pair, Costs(), list[dict[str, Any]]()

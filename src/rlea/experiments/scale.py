@@ -34,12 +34,13 @@ from rlea.experiments.grid import Cell, Grid
 from rlea.experiments.options import PAIRS, SEED, Options, choose, find_folder
 from rlea.experiments.published import TABLE_3, TITLES
 from rlea.experiments.store import Store
-from rlea.experiments.workspace import Workspace, model_module
+from rlea.experiments.workspace import Workspace
 from rlea.graph import GraphPair, Ids, choose_pool
 from rlea.io import synthetic
 from rlea.io.synthetic import SyntheticSettings, generate, synthetic_embeddings
 from rlea.matchers import MATCHERS
 from rlea.matching import Matching, Task
+from rlea.models import MODELS
 from rlea.models.embed import embed_entities
 from rlea.progress import Progress, silent
 from rlea.search import approximate, candidates
@@ -140,7 +141,7 @@ def _matcher(name: str, largest: float) -> Stage:
 
 
 STAGES: dict[str, Stage] = {
-    f"embedding (MTransE, {EPOCHS} epochs)": Stage(_embed, ("pair",), 100_000, lambda: model_module("mtranse")),
+    f"embedding (MTransE, {EPOCHS} epochs)": Stage(_embed, ("pair",), 100_000, lambda: MODELS["mtranse"].load()),
     "candidates, exact": Stage(_search, ("vectors",), 100_000, lambda: candidates),
     "candidates, approximate": Stage(_search_approximately, ("vectors",), math.inf, lambda: approximate),
     "deciding: seq": _matcher("seq", math.inf),

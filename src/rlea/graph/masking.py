@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -164,3 +165,8 @@ def _gives_away(name: _Text, value: _Text) -> bool:
     if f" {value.plain} " in f" {name.plain} " or (not value.plain.isascii() and value.compact in name.compact):
         return True
     return 2 * len(name.words & value.words) >= len(name.words | value.words)
+
+
+def describe_hidden(hidden: Sequence[str], info: Mapping[str, Any]) -> str:
+    """What is hidden, in words, with the note in the `info` of vectors whose making is not known."""
+    return " and ".join(hidden) + (f" ({info['hidden_note']})" if info.get("hidden_note") else "")

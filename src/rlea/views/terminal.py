@@ -217,7 +217,7 @@ def search_words(result: Result) -> str:
 
 def hidden_words(result: Result) -> str:
     """What was hidden from the models, and whether that is certain."""
-    from rlea.masking import describe_hidden
+    from rlea.graph.masking import describe_hidden
 
     return describe_hidden(result.settings.hide, result.info)
 

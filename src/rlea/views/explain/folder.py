@@ -59,7 +59,7 @@ def _similar_folder(folder: Path) -> str:
 
 def read_inputs(folder: Path, record: dict[str, Any]) -> GraphPair:
     """Read the graphs and links of a run again, from where its record says they are."""
-    from rlea.pipeline import read
+    from rlea.io.read import read
 
     inputs = {name: str(value) for name, value in as_dict(record.get("inputs")).items()}
     if inputs.get("demo"):

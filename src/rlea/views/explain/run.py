@@ -21,10 +21,10 @@ from rlea.agent.trace import DECISIONS, RIVALS, Trace
 from rlea.errors import InputError
 from rlea.evidence.contribution import FEATURES
 from rlea.graph import GraphPair, Ids, KnowledgeGraph, choose_pool
+from rlea.graph.masking import hide
 from rlea.graph.names import local_name
 from rlea.graph.neighbourhood import Neighbourhood, most_frequent
 from rlea.io.readers.link_files import read_link_rows
-from rlea.masking import hide
 from rlea.matchers import MATCHERS
 from rlea.record import as_dict, as_list
 from rlea.views.explain.answer import (

@@ -17,8 +17,8 @@ from rlea.evaluation import metrics
 from rlea.evaluation.gold_ranks import error_types
 from rlea.evaluation.string_baseline import describe_probe, is_easy
 from rlea.graph import Links
+from rlea.graph.masking import describe_hidden
 from rlea.io.writers.rows import DECIMALS
-from rlea.masking import describe_hidden
 from rlea.matchers import MATCHERS
 from rlea.matching import Matching
 from rlea.progress import counted
