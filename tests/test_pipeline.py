@@ -107,9 +107,9 @@ def test_gold_is_looked_up_among_what_the_matcher_saw(pair):
     _, source_ids, target_ids = choose_pool(pair, "test")
     candidates = rlea.find_candidates(vectors, source_ids, target_ids, 9)
     every, best = (look_up_gold(pair, candidates, info) for info in ({}, {"agent": {"candidates": 2}}))
-    assert (every.best_places.max(), best.best_places.max()) == (9, 2)
-    assert np.mean(every.best_places > 0) == pytest.approx(coverage(candidates, pair.test))
-    assert np.mean(best.best_places > 0) == pytest.approx(coverage(candidates.best(2), pair.test))
+    assert (every.best_ranks.max(), best.best_ranks.max()) == (9, 2)
+    assert np.mean(every.best_ranks > 0) == pytest.approx(coverage(candidates, pair.test))
+    assert np.mean(best.best_ranks > 0) == pytest.approx(coverage(candidates.best(2), pair.test))
     assert look_up_gold(replace(pair, test=Links.empty()), candidates, {}) is None
 
 
