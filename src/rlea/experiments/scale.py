@@ -65,7 +65,7 @@ class Stage:
     run: Callable[[World, Progress], Matching | float | None]
     needs: tuple[str, ...]  # made before the clock runs
     largest: float
-    module: Callable[[], ModuleType]  # a function, since a model takes seconds to import
+    module: Callable[[], ModuleType | Callable[..., Any]]  # a function, since a model takes seconds to import
 
 
 class World:
