@@ -64,7 +64,7 @@ def joint_cell(inputs: Inputs) -> Cell:
     def wanted(progress: Progress) -> dict[str, Any]:
         settings = {"rounds": ROUNDS, "pool": "test", "epochs": inputs.options.epochs(inputs.model)}
         settings["agent"] = settings_of("rlea", inputs.options)
-        return inputs.wanted(settings, code_version(JOINT_CODE, metrics(inputs.model)), progress)
+        return inputs.wanted(settings, code_version(JOINT_CODE, metrics, ALL_MODELS[inputs.model].load()), progress)
 
     def run(progress: Progress) -> dict[str, Any]:
         pair, costs, rounds = inputs.pair, Costs(), list[dict[str, Any]]()
