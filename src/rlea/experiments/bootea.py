@@ -26,6 +26,7 @@ from rlea.experiments.published import TITLES
 from rlea.experiments.store import Store
 from rlea.experiments.workspace import Inputs, Workspace, all_inputs
 from rlea.graph import GraphPair, choose_pool
+from rlea.models import MODELS as ALL_MODELS
 from rlea.progress import Progress
 from rlea.search.embeddings import Embeddings
 from rlea.views.report.plots import dots_plot
