@@ -208,6 +208,9 @@ class Aligner:
         return Evidence(pair, encoder=self.encoder, vectors=own, progress=progress)
 
     def _start(self, evidence: Evidence, seeds: Links) -> Bootstrap:
+        graphs = (evidence.pair.source, seeds.source_ids), (evidence.pair.target, seeds.target_ids)
+        if any(ids.min(initial=0) < 0 or ids.max(initial=-1) >= graph.num_entities for graph, ids in graphs):
+            raise InputError("a seed names an entity that is not in its graph", remedy="give seeds of these two graphs")
         voters = [] if are_enough(seeds) else evidence.collect(seeds, seeds, self.channels)
         start = bootstrap(seeds, voters)
         if not len(start.links):
@@ -441,11 +444,12 @@ class Aligner:
 
     def _arrange(self, channels: Sequence[Channel]) -> list[Channel]:
         """Channels in the order of what was learned, silent ones in place of those that found nothing."""
-        if not self.layout:
+        is_learned = self.channel_scorer is not None or self.pair_scorer is not None
+        if not self.layout and not is_learned:
             return list(channels)
         there = {(channel.name, channel.columns): channel for channel in channels}
         unknown = [columns[0] for name, columns in there if (name, columns) not in self.layout]
-        if unknown and self.channel_scorer is not None:
+        if unknown and is_learned:
             raise InputError(
                 f"the agent has not learned what {unknown[0]} means, which this pair has",
                 remedy="leave that channel out, or fit an agent to this pair",
@@ -563,6 +567,14 @@ class Aligner:
         about, arrays = load_agent_file(path)
         if about.get("format") != FORMAT:
             raise InputError("is no trained agent of this version", path=path, remedy="train it again")
+        try:
+            return Aligner._from_file(about, arrays)
+        except (KeyError, TypeError, ValueError) as problem:
+            what = f"{problem} is missing" if isinstance(problem, KeyError) else problem
+            raise InputError(f"is no whole agent: {what}", path=path, remedy="train it again") from problem
+
+    @staticmethod
+    def _from_file(about: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Aligner:
         settings = AgentSettings.from_dict(about["settings"])
         agent = Aligner(channels=about["channels"], encoder=about["encoder"], seed=about["seed"], settings=settings)
         agent.layout = tuple((name, tuple(columns)) for name, columns in about["layout"])
@@ -571,10 +583,7 @@ class Aligner:
         for name, (width, parts) in about["scorers"].items():
             scorer = loaded[name] = PairScorer(width, kinds[name], parts=parts)
             own = {key.partition(".")[2]: array for key, array in arrays.items() if key.startswith(f"{name}.")}
-            try:
-                scorer.load_state(own)
-            except ValueError as problem:
-                raise InputError(f"is no whole agent: {problem}", path=path, remedy="train it again") from problem
+            scorer.load_state(own)
         agent.channel_scorer, agent.pair_scorer = loaded.get("channels"), loaded.get("pairs")
         agent.calibration = Calibration(**about["calibration"])
         final = about["final_calibration"]
