@@ -17,9 +17,8 @@ from rlea.errors import InputError
 from rlea.graph import choose_pool
 from rlea.io.readers import read_graph, read_pair
 from rlea.io.writers.atomic import atomic, check_writable
-from rlea.masking import check_hidden
 from rlea.models import MODELS
-from rlea.models.embed import embed_entities
+from rlea.models.embed import check_hidden, embed_entities
 from rlea.progress import Progress, silent
 from rlea.result import Result
 from rlea.settings import AlignSettings, check_settings, settle, suggest

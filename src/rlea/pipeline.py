@@ -15,8 +15,8 @@ from rlea.deciders import DECIDERS, Clock, Decision, Inputs
 from rlea.errors import InputError
 from rlea.evaluation.string_baseline import probe_strings
 from rlea.graph import GraphPair, choose_pool
+from rlea.graph.masking import hide
 from rlea.io.read import read
-from rlea.masking import hide
 from rlea.progress import Progress, counted, silent
 from rlea.result import Result, write
 from rlea.settings import AlignSettings, check_settings, settle

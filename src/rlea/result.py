@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from rlea.deciders import DECIDERS
 from rlea.graph.schema import Schema
-from rlea.masking import shown_uses
 from rlea.models import MODELS
+from rlea.models.embed import shown_uses
 from rlea.settings import AlignSettings, evidence_uses
 
 if TYPE_CHECKING:

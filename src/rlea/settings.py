@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from rlea.deciders import DECIDERS
 from rlea.errors import InputError
 from rlea.evidence import CHANNELS, NAMES
-from rlea.masking import check_hidden, parse_hidden
+from rlea.graph.masking import parse_hidden
 from rlea.models import MODELS
+from rlea.models.embed import check_hidden
 
 if TYPE_CHECKING:
     from rlea.graph import GraphPair

@@ -22,7 +22,7 @@ from rlea.experiments.experiment import results_of
 from rlea.experiments.grid import is_finished, run_grids
 from rlea.experiments.options import Options
 from rlea.experiments.workspace import Workspace
-from rlea.masking import hide
+from rlea.graph.masking import hide
 from rlea.progress import silent
 
 

@@ -238,7 +238,7 @@ def test_inputs_of_a_folder_with_folds(tmp_path):
 
 
 def test_inputs_survive_changes_and_are_no_part_of_the_fingerprint():
-    from rlea.masking import hide
+    from rlea.graph.masking import hide
 
     pair = rlea.read(TRIPLES, OTHER, seeds=PAIRS)
     known = replace(pair, inputs={"source": "/a.nt"})

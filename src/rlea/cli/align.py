@@ -152,7 +152,7 @@ def align(
     """
     from rlea import pipeline
     from rlea.deciders import Clock
-    from rlea.masking import parse_hidden
+    from rlea.graph.masking import parse_hidden
     from rlea.models.checkpoint import remove_checkpoint
     from rlea.settings import AlignSettings, check_settings
 

@@ -21,8 +21,8 @@ from rlea.progress import counted, silent
 
 if TYPE_CHECKING:
     from rlea.graph import GraphPair
-    from rlea.pipeline import Result
     from rlea.progress import Progress as Report
+    from rlea.result import Result
 
 out = Console(emoji=False)  # a name may contain ":smile:"
 err = Console(stderr=True, emoji=False)
@@ -219,7 +219,7 @@ def search_words(result: Result) -> str:
 
 def hidden_words(result: Result) -> str:
     """What was hidden from the models, and whether that is certain."""
-    from rlea.masking import describe_hidden
+    from rlea.graph.masking import describe_hidden
 
     return describe_hidden(result.settings.hide, result.info)
 
