@@ -2,12 +2,10 @@
 
 import ast
 import doctest
-import inspect
 import os
 import re
 import subprocess
 import sys
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -93,18 +91,14 @@ def test_public_names_are_there_and_others_are_not():
         rlea.nothing  # noqa: B018
 
 
-@pytest.mark.parametrize("name", ["__init__", *rlea.__all__])
+@pytest.mark.parametrize("name", ["rlea", *rlea.__all__])
 def test_public_names_have_examples_that_run(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    thing = rlea if name == "__init__" else getattr(rlea, name)
-    names = vars(import_module(thing.__module__)) if name != "__init__" else {}
-    tests = [test for test in doctest.DocTestFinder().find(thing, globs=dict(names)) if test.examples]
-    assert tests, f"{name} has no example"
-    if name == "__init__":
-        tests = [test for test in tests if test.name == "rlea"]
+    thing = rlea if name == "rlea" else getattr(rlea, name)
+    tests = doctest.DocTestFinder(recurse=name != "rlea").find(thing, name, globs={})
+    assert any(test.examples for test in tests), f"{name} has no example"
     for test in tests:
-        assert doctest.DocTestRunner().run(test).failed == 0
-    assert inspect.getdoc(thing)
+        assert doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test).failed == 0
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["align", "--help"], ["--version"]])

@@ -34,6 +34,11 @@ def embed_entities(
     """Vectors by the name of a model, or from a file; `epochs` bounds the training of a model.
 
     Of the pair a model is shown all but what is `hidden` (names, attributes); `info["hidden"]` says so.
+
+    >>> import rlea
+    >>> pair = rlea.read_demo()
+    >>> rlea.embed_entities(pair, "names").source.shape[0] == pair.source.num_entities
+    True
     """
     if device not in ("auto", "cpu", "cuda"):
         raise InputError(f"unknown device {device!r}", remedy="use auto, cpu or cuda")

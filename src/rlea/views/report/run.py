@@ -125,7 +125,9 @@ def _search(summary: dict[str, Any]) -> str:
     """How candidates were found, unless by the exact search."""
     search = summary.get("search", {})
     words = {"approximate": "approximate search", "names": "an index of names"}.get(search.get("kind"))
-    return f" by {words} ({100 * search['recall']:.1f} % of the exact ones)" if words else ""
+    if not words or search.get("exact_instead"):
+        return ""
+    return f" by {words} ({100 * search['recall']:.1f} % of the exact ones)"
 
 
 def _figures(matching: Matching, gold: Links, summary: dict[str, Any]) -> list[tuple[str, str]]:
