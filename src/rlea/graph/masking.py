@@ -64,6 +64,11 @@ def parse_hidden(what: str | Sequence[str]) -> tuple[str, ...]:
     return tuple(word for word in HIDEABLE if word in words)
 
 
+def describe_hidden(hidden: Sequence[str], info: Mapping[str, Any]) -> str:
+    """What is hidden, in words, with the note that `check_vectors` left in the `info` of the vectors."""
+    return " and ".join(hidden) + (f" ({info['hidden_note']})" if info.get("hidden_note") else "")
+
+
 def _codes(first: int, stop: int, total: int) -> tuple[str, ...]:
     """Identifiers without meaning, sorted as their numbers are."""
     return tuple(f"{_CODE}{number:0{len(str(total))}d}" for number in range(first, stop))
@@ -165,8 +170,3 @@ def _gives_away(name: _Text, value: _Text) -> bool:
     if f" {value.plain} " in f" {name.plain} " or (not value.plain.isascii() and value.compact in name.compact):
         return True
     return 2 * len(name.words & value.words) >= len(name.words | value.words)
-
-
-def describe_hidden(hidden: Sequence[str], info: Mapping[str, Any]) -> str:
-    """What is hidden, in words, with the note in the `info` of vectors whose making is not known."""
-    return " and ".join(hidden) + (f" ({info['hidden_note']})" if info.get("hidden_note") else "")

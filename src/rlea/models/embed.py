@@ -33,6 +33,11 @@ def embed_entities(
     """Vectors by the name of a model, or from a file; `epochs` bounds the training of a model.
 
     A model sees the pair without what is `hidden` (names, attributes); `info["hidden"]` records it.
+
+    >>> import rlea
+    >>> pair = rlea.read_demo()
+    >>> rlea.embed_entities(pair, "names").source.shape[0] == pair.source.num_entities
+    True
     """
     if device not in ("auto", "cpu", "cuda"):
         raise InputError(f"unknown device {device!r}", remedy="use auto, cpu or cuda")
@@ -52,8 +57,9 @@ def embed_entities(
     return replace(vectors, info={**vectors.info, **seen})
 
 
+
 def check_hidden(hidden: Collection[str], embedding: str) -> None:
-    """Refuse a model that is nothing without what is hidden; models that use attributes as well do without them."""
+    """Refuse a model that needs names if they are hidden; models that also use attributes do without them."""
     if NAMES in hidden and embedding in MODELS and NAMES in _uses(embedding):
         raise InputError(
             f"{embedding} looks at names and these are hidden",
@@ -62,15 +68,16 @@ def check_hidden(hidden: Collection[str], embedding: str) -> None:
 
 
 def check_vectors(hidden: Collection[str], info: Mapping[str, Any], path: str) -> dict[str, Any]:
-    """`info` of vectors from a file, which were made before anything was hidden; refused where it tells that they show.
+    """`info` of vectors from a file, with a note if it does not say what they were made from.
 
-    Where it does not tell what they were made from, it gets a note that says so.
+    The file was made before anything was hidden: vectors of a model that looks at what is hidden are refused.
     """
     seen = set(hidden) - set(info.get("hidden", ()))
     model = str(info.get("model", "")).lower().replace("-", "")
-    if not seen or (model in MODELS and "library" not in info and not seen & _uses(model)):
+    is_ours = model in MODELS and "library" not in info
+    if not seen or (is_ours and not seen & _uses(model)):
         return dict(info)
-    if model in MODELS and "library" not in info:
+    if is_ours:
         what = " and ".join(sorted(seen & _uses(model)))
         raise InputError(
             f"the vectors are of {info['model']}, which looks at {what}, and these are to be hidden",
@@ -81,7 +88,7 @@ def check_vectors(hidden: Collection[str], info: Mapping[str, Any], path: str) -
 
 
 def shown_uses(embedding: str, hidden: Collection[str]) -> str:
-    """What a named embedding looks at, in the words of `MODELS`, without what is hidden."""
+    """What a model looks at, in the words of `MODELS`, without what is hidden."""
     return " and ".join(part for part in MODELS[embedding].uses.split(" and ") if part not in hidden)
 
 

@@ -21,8 +21,8 @@ from rlea.progress import counted, silent
 
 if TYPE_CHECKING:
     from rlea.graph import GraphPair
-    from rlea.pipeline import Result
     from rlea.progress import Progress as Report
+    from rlea.result import Result
 
 out = Console(emoji=False)  # a name may contain ":smile:"
 err = Console(stderr=True, emoji=False)
