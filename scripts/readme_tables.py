@@ -51,7 +51,11 @@ def pairs_table(names: Sequence[str], rows: list[list[str]]) -> str:
 
 def demo_table() -> str:
     rows = [
-        [row["matcher"], *(share(row[key]) for key in ("precision", "recall", "f1")), f"{row['seconds']:.2f}"]
+        [
+            row["matcher"],
+            *(share(row[key]) for key in ("precision", "recall", "f1")),
+            f"{row['seconds'] + row.get('train_seconds', 0):.2f}",
+        ]
         for row in load("demo.json")["rows"]
     ]
     return markdown_table(["matcher", "precision", "recall", "F1", "seconds"], rows)
