@@ -243,7 +243,7 @@ class Aligner:
             games[part] = replace(game, first=first, decisions=first)
             progress("agent: games", part + 1, len(games))
         told = [self._describe(channels[part], game.first.pairs, part) for part, game in enumerate(games)]
-        # Pseudo-seeds are the easy links: a scorer learned from them misjudges the others (docs/evidence.md).
+        # Pseudo-seeds are the easy links: a scorer learned from them misjudges the others (docs/agent.md).
         if STRUCTURE in self.channels and len(start.seeds) >= FEW_SEEDS:
             self._learn_pairs(start, games, told, progress)
         self._calibrate(games, told, progress)

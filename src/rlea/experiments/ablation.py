@@ -103,7 +103,7 @@ def remarks(results: Results) -> str:
     """What the curves say beside the paper's."""
     return (
         "In the paper the estimator makes the agent learn faster, and the random environment keeps it from learning."
-        " docs/agent.md explains why the policy accepts nearly every pair, so that its links are those of greedy."
+        " docs/paper.md explains why the policy accepts nearly every pair, so that its links are those of greedy."
     )
 
 

@@ -57,7 +57,6 @@ def embed_entities(
     return replace(vectors, info={**vectors.info, **seen})
 
 
-
 def check_hidden(hidden: Collection[str], embedding: str) -> None:
     """Refuse a model that needs names if they are hidden; models that also use attributes do without them."""
     if NAMES in hidden and embedding in MODELS and NAMES in _uses(embedding):
