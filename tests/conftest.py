@@ -83,3 +83,21 @@ def run_cli(capsys, monkeypatch):
         return Outcome(code, printed.out, printed.err)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def flow(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a pair of 150 entities (`pair`: misspelt and missing names) and planted vectors of it."""
+    from dataclasses import replace
+
+    from rlea.io.read import read
+    from rlea.io.synthetic import SyntheticSettings, synthetic_embeddings, write_synthetic
+    from rlea.io.writers.vectors import write_embeddings
+
+    folder: Path = tmp_path_factory.mktemp("flow")
+    planted = SyntheticSettings(150, seeds=0.3, name_noise=0.3, nameless=0.2, num_relations=8, seed=5)
+    write_synthetic(folder / "pair", planted)
+    pair = read(folder / "pair")
+    vectors = replace(synthetic_embeddings(pair, noise=0.5), info={})
+    write_embeddings(folder / "vectors.safetensors", vectors, pair.source, pair.target)
+    return folder

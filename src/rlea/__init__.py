@@ -9,8 +9,6 @@ True
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError
-from importlib.metadata import version as _version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -27,10 +25,7 @@ if TYPE_CHECKING:
     from rlea.search.embeddings import Embeddings
     from rlea.settings import AlignSettings
 
-try:
-    __version__ = _version("rlea")
-except PackageNotFoundError:  # run from a folder that was never installed
-    __version__ = "unknown"
+__version__: str
 
 _HOME = {
     "AgentSettings": "agent.agent",
@@ -81,6 +76,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Public names load their module on first use, so that `rlea --help` does not wait for numpy."""
+    if name == "__version__":
+        return _find_version()
     if name not in _HOME:
         raise AttributeError(f"module 'rlea' has no attribute {name!r}")
     return getattr(import_module(f"rlea.{_HOME[name]}"), name)
@@ -88,3 +85,12 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted([*__all__, "__version__"])
+
+
+def _find_version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("rlea")
+    except PackageNotFoundError:  # run from a folder that was never installed
+        return "unknown"

@@ -17,9 +17,8 @@ from rlea.errors import InputError
 from rlea.graph import choose_pool
 from rlea.io.readers import read_graph, read_pair
 from rlea.io.writers.atomic import atomic, check_writable
-from rlea.masking import check_hidden
 from rlea.models import MODELS
-from rlea.models.embed import embed_entities
+from rlea.models.embed import check_hidden, embed_entities
 from rlea.progress import Progress, silent
 from rlea.result import Result
 from rlea.settings import AlignSettings, check_settings, settle, suggest
@@ -147,8 +146,7 @@ def train_to_file(
     `tensorboard` is a folder for TensorBoard; the curves go into a run of it that has the name of the output.
     """
     from rlea.deciders import train_agent, train_paper
-    from rlea.models.checkpoint import remove_checkpoint
-    from rlea.pipeline import checkpoints, make_inputs
+    from rlea.pipeline import make_inputs, remove_checkpoints
     from rlea.record import as_json, describe_run
 
     if output.suffix != ".safetensors":
@@ -166,15 +164,16 @@ def train_to_file(
         hide=tuple(hidden),
     )
     check_settings(settings, output=output, device=device)
-    run = output.with_suffix(".json")
-    check_writable(run)
+    checkpoint, run = output.with_suffix(".checkpoint"), output.with_suffix(".json")
+    for path in (checkpoint, run):
+        check_writable(path)
     curves = None if tensorboard is None else tensorboard / output.stem
     if curves is not None:
         check_writable(curves / "events")
         load_tensorboard()
     pair = read_pair(folder, fold)
     settings = settle(settings, pair)
-    inputs = make_inputs(pair, settings, progress, device, output.with_suffix(".checkpoint"))
+    inputs = make_inputs(pair, settings, progress, device, checkpoint)
     agent: Agent | Aligner
     with inputs.clock("train"):
         if is_paper:
@@ -211,8 +210,7 @@ def train_to_file(
     with atomic(run) as temporary:
         temporary.write_text(as_json(record), encoding="utf-8")
         agent.save(output)
-    for path in checkpoints(output.parent, settings):
-        remove_checkpoint(path)
+    remove_checkpoints(checkpoint, settings)
     return summary
 
 
@@ -236,10 +234,11 @@ def drawn_curves(folder: Path | None, agent: Agent | Aligner) -> Iterator[Callab
     def draw() -> None:
         nonlocal drawn
         for row in agent.history[drawn:]:
-            step = row.get("episode", row.get("epoch"))  # the context agent has rows that are neither
+            step = row.get("episode", row.get("epoch"))
+            stage = f"{row['stage']}: " if "stage" in row else ""  # each has epochs of its own
             for name in CURVES:
                 if name in row and step is not None:
-                    writer.add_scalar(name, row[name], step)
+                    writer.add_scalar(stage + name, row[name], step)
         if drawn == 0:
             writer.flush()
             for path in earlier:

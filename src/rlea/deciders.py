@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 # Pairs up to which `auto` searches exactly: 20 s of one core for names (from 10,000 a side on the index is no slower),
 # about two minutes on two cores for dense vectors of 64 to 100 dimensions.
 MOST_EXACT_NAMES, MOST_EXACT_VECTORS = 40_000**2, 200_000**2
-AGENT_CHECKPOINT = "agent.checkpoint"  # of the paper's agent, beside the checkpoints of vectors
 NEAREST = 10  # best pairs of every entity that count as its candidates, where channels proposed them
 
 
@@ -56,6 +55,7 @@ class Decision:
     trace: Trace | None = None  # what was decided, step by step
     schema: Schema = field(default_factory=Schema)  # what corresponds besides entities
     info: dict[str, Any] = field(default_factory=dict)  # for the record
+    contributions: Callable[[Matching], list[dict[str, Any]]] | None = None  # what channels contributed to links
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +69,8 @@ class Inputs:
     settings: AlignSettings
     clock: Clock = field(default_factory=Clock)
     device: str = "auto"
-    checkpoint: Path | None = None  # of the training of vectors
+    checkpoint: Path | None = None  # beside which trainings are kept
+    deciders: tuple[str, ...] = ()  # all of a comparison; their compiled code is loaded at once
     progress: Progress = silent
     shared: dict[Any, Any] = field(default_factory=dict)  # between the deciders of one comparison
 
@@ -166,7 +167,7 @@ class Inputs:
                 from rlea.search.approximate import search_approximately
 
                 search_approximately(toy.embeddings, toy.source_ids, toy.target_ids, 2, probes=1)
-            for name in self.settings.compared:
+            for name in self.deciders or (self.settings.matcher,):
                 if name in MATCHERS and MATCHERS[name].takes_vectors:
                     MATCHERS[name](task)
             self.progress("compile", 1, 1)
@@ -191,11 +192,22 @@ def choose_search(settings: AlignSettings, num_rows: int, num_columns: int) -> s
     return "approximate" if num_rows * num_columns > most else "exact"
 
 
-def checkpoint_of(checkpoint: Path | None, name: str, number: int = 0) -> Path | None:
-    """Where vectors are kept while they are trained: a file for every embedding, and for every joint round."""
-    if checkpoint is None:
-        return None
-    return checkpoint.with_name(f"{Path(name).stem}.checkpoint" + (f"-{number}" if number else ""))
+def checkpoint_of(checkpoint: Path | None, name: str = "", number: int = 0) -> Path | None:
+    """Where a training is kept until it is done: a file for the paper's agent, for every embedding and joint round."""
+    if checkpoint is None or not name:
+        return checkpoint
+    return checkpoint.with_name(f"{checkpoint.stem}-{Path(name).stem}.checkpoint" + (f"-{number}" if number else ""))
+
+
+def is_paper(settings: AlignSettings) -> bool:
+    """Whether the agent that decides is the paper's, by its preset or by its file."""
+    return settings.preset != "context" or (bool(settings.agent) and not is_aligner(settings.agent))
+
+
+def uses_candidates(settings: AlignSettings) -> bool:
+    """Whether candidates are searched by vectors: for classic matchers and the paper's agent."""
+    decider = DECIDERS[settings.matcher]
+    return decider.needs_vectors and (not decider.channels or is_paper(settings))
 
 
 def by_matcher(inputs: Inputs) -> Decision:
@@ -231,7 +243,7 @@ def by_paris(inputs: Inputs) -> Decision:
 def by_agent(inputs: Inputs) -> Decision:
     """The agent: it learns from the seeds, or from pairs on which channels agree, and decides."""
     settings = inputs.settings
-    if settings.preset != "context" or (settings.agent and not is_aligner(settings.agent)):
+    if is_paper(settings):
         return by_paper(inputs)
     from rlea.agent.trace import Trace
     from rlea.evidence import PARIS, VECTORS
@@ -246,7 +258,6 @@ def by_agent(inputs: Inputs) -> Decision:
     wanted = [*aligner.channels, *([VECTORS] if vectors else [])]
     about = {
         "bootstrap": outcome.bootstrap.as_dict(),
-        "channels": contributions(channels, last.matching, wanted, pools),
         "heard": [
             {"channel": one.name, "columns": list(one.columns)}
             | {key: value for key, value in one.info.items() if key != "schema"}
@@ -261,6 +272,7 @@ def by_agent(inputs: Inputs) -> Decision:
         Trace.of(last, lambda pairs: readable_features(channels, pairs), feature_columns(channels)),
         next((one.info["schema"] for one in channels if one.name == PARIS), Schema()),
         {**info, **about},
+        lambda links: contributions(channels, links, wanted, pools),
     )
 
 
@@ -319,8 +331,7 @@ def train_paper(
     if episodes is not None:
         settings = replace(settings, train=replace(settings.train, episodes=episodes))
     agent = Agent(settings, seed=inputs.settings.seed, device=inputs.device)
-    kept = None if inputs.checkpoint is None else inputs.checkpoint.with_name(AGENT_CHECKPOINT)
-    more: dict[str, Any] = {"progress": inputs.progress, "checkpoint": kept}
+    more: dict[str, Any] = {"progress": inputs.progress, "checkpoint": inputs.checkpoint}
     with nullcontext() if curves is None else curves(agent) as on_episode:
         agent.fit(inputs.pair, inputs.vectors[0], on_episode=on_episode, **more)
     best = agent.history[agent.best_episode - 1]

@@ -9,6 +9,12 @@ class InputError(Exception):
     """Bad input: one sentence that names the file, the line and the remedy.
 
     The command line prints the sentence and exits with code 2; it prints and writes nothing else.
+
+    >>> import rlea
+    >>> rlea.read("nowhere")
+    Traceback (most recent call last):
+        ...
+    rlea.errors.InputError: nowhere: there is no such folder...
     """
 
     def __init__(

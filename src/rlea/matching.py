@@ -20,7 +20,16 @@ Doubles = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """All that a matcher may see: two graphs, the seeds, and scored candidate pairs of the entities to match."""
+    """All that a matcher may see: two graphs, the seeds, and scored candidate pairs of the entities to match.
+
+    >>> import rlea
+    >>> from rlea.matchers import MATCHERS
+    >>> pair = rlea.read_demo()
+    >>> pools = pair.entity_ids
+    >>> candidates = rlea.find_candidates(rlea.embed_entities(pair, "names"), *pools, k=5)
+    >>> len(MATCHERS["mutual"](rlea.Task(pair.source, pair.target, pair.train, candidates))) > 500
+    True
+    """
 
     source: KnowledgeGraph
     target: KnowledgeGraph
@@ -31,7 +40,12 @@ class Task:
 
 @dataclass(frozen=True, eq=False)
 class Matching:
-    """The links found: entity ids (not positions in a pool), each with a confidence in [0, 1]."""
+    """The links found: entity ids (not positions in a pool), each with a confidence in [0, 1].
+
+    >>> import rlea
+    >>> rlea.Matching.of([0, 1], [4, 3], [0.9, 0.5]).is_one_to_one
+    True
+    """
 
     source_ids: Ids  # (num_links,)
     target_ids: Ids  # (num_links,)

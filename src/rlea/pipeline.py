@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlea import peak_memory
-from rlea.deciders import DECIDERS, Clock, Decision, Inputs
+from rlea.deciders import DECIDERS, Decision, Inputs, checkpoint_of, uses_candidates
 from rlea.errors import InputError
 from rlea.evaluation.string_baseline import probe_strings
 from rlea.graph import GraphPair, choose_pool
+from rlea.graph.masking import hide
 from rlea.io.read import read
-from rlea.masking import hide
 from rlea.progress import Progress, counted, silent
 from rlea.result import Result, write
 from rlea.settings import AlignSettings, check_settings, settle
@@ -62,10 +62,15 @@ def compare(
     device: str = "auto",
     **options: Any,
 ) -> Iterator[Result]:
-    """The same vectors and candidates for every decider that takes some, one result after the other."""
-    settings = replace(AlignSettings.with_options(settings, **options), matcher=deciders[0], compared=tuple(deciders))
+    """The same vectors and candidates for every decider that takes some, one result after the other.
+
+    >>> import rlea
+    >>> [result.settings.matcher for result in rlea.compare(rlea.read_demo(), ["nearest", "mutual"])]
+    ['nearest', 'mutual']
+    """
+    settings = replace(AlignSettings.with_options(settings, **options), matcher=deciders[0])
     check_settings(settings, deciders, device=device)
-    inputs = make_inputs(pair, settings, progress, device)
+    inputs = replace(make_inputs(pair, settings, progress, device), deciders=tuple(deciders))
     ranks = None
     for number, name in enumerate(deciders):
         progress("matchers", number, len(deciders), name)
@@ -87,9 +92,8 @@ def make_inputs(
         raise InputError("a graph has no entities", remedy="give two graphs with something in them")
     _, source_ids, target_ids = choose_pool(pair, settings.pool)
     named = pair.without_gold
-    kept = None if checkpoint is None else Path(checkpoint)
-    clock = Clock()
-    return Inputs(hide(named, settings.hide), named, source_ids, target_ids, settings, clock, device, kept, progress)
+    more: dict[str, Any] = {"device": device, "checkpoint": None if checkpoint is None else Path(checkpoint)}
+    return Inputs(hide(named, settings.hide), named, source_ids, target_ids, settings, progress=progress, **more)
 
 
 def run(pair: GraphPair, inputs: Inputs, ranks: RankMetrics | None = None) -> Result:
@@ -104,6 +108,8 @@ def run(pair: GraphPair, inputs: Inputs, ranks: RankMetrics | None = None) -> Re
     inputs.progress("match", 1, 1, counted(len(matching), "link"))
     peak = peak_memory.peak_mb()
     info = decision.info
+    if decision.contributions is not None:
+        info = {**info, "channels": decision.contributions(matching)}
     if settings.hide:
         info = {**info, "hidden": list(settings.hide), "fingerprint_seen": inputs.pair.fingerprint}
     with clock("evaluate"):
@@ -117,7 +123,7 @@ def run(pair: GraphPair, inputs: Inputs, ranks: RankMetrics | None = None) -> Re
         peak_memory_mb=peak,
         info=info,
         trace=decision.trace,
-        search=inputs.search if DECIDERS[settings.matcher].needs_vectors else {"kind": "evidence"},
+        search=inputs.search if uses_candidates(settings) else {"kind": "evidence"},
         schema=decision.schema,
         **scores,
     )
@@ -154,10 +160,11 @@ def evaluate(
     }
 
 
-def checkpoints(folder: Path, settings: AlignSettings) -> list[Path]:
-    """Files in which a run with these settings keeps what it trains until it is done."""
-    from rlea.deciders import AGENT_CHECKPOINT, checkpoint_of
+def remove_checkpoints(checkpoint: Path, settings: AlignSettings) -> None:
+    """Remove what a run with these settings kept of its trainings, once all is done and written."""
+    from rlea.models.checkpoint import remove_checkpoint
 
-    names = settings.embedding or ("names",)
-    parts = [checkpoint_of(folder / "x", name, number) for name in names for number in range(settings.joint + 1)]
-    return [*(path for path in parts if path is not None), folder / AGENT_CHECKPOINT]
+    rounds = [(name, number) for name in settings.embedding for number in range(settings.joint + 1)]
+    for path in (checkpoint, *(checkpoint_of(checkpoint, *one) for one in rounds)):
+        if path is not None:
+            remove_checkpoint(path)

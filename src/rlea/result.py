@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from rlea.deciders import DECIDERS
 from rlea.graph.schema import Schema
-from rlea.masking import shown_uses
 from rlea.models import MODELS
+from rlea.models.embed import shown_uses
 from rlea.settings import AlignSettings, evidence_uses
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Result:
     """The links of a run, and the scores where gold links are known.
 
     >>> import rlea
-    >>> result = rlea.align(rlea.read_demo(), channels=("names", "attributes"))
+    >>> result = rlea.align(rlea.read_demo(), matcher="mutual")
     >>> result.to_polars().columns
     ['source', 'target', 'confidence', 'source_label', 'target_label']
     """
@@ -78,7 +78,9 @@ class Result:
 
     def to_pandas(self) -> Any:
         """The same as a pandas frame; needs pandas."""
-        return self.to_polars().to_pandas()
+        import pandas as pd
+
+        return pd.DataFrame(self.to_polars().to_dict(as_series=False))
 
     def _repr_html_(self) -> str:
         """The first links as a table, for notebooks."""
@@ -176,7 +178,14 @@ def render(result: Result) -> tuple[dict[str, Any], str]:
 
 
 def write(folder: str | Path, result: Result) -> list[Path]:
-    """Links in all formats, the record of the run and the report: all of them or none. Seeds are not repeated."""
+    """Links in all formats, the record of the run and the report: all of them or none. Seeds are not repeated.
+
+    >>> import rlea, tempfile
+    >>> result = rlea.align(rlea.read_demo(), matcher="mutual")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     sorted(path.name for path in rlea.write(folder, result))[:2]
+    ['gold_ranks.safetensors', 'links.nt']
+    """
     from rlea.agent.trace import DECISIONS
     from rlea.evaluation.gold_ranks import GOLD_RANKS
     from rlea.io.writers import LinkRows, MappingSet, justification_of, write_links

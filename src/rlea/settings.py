@@ -5,14 +5,16 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlea.deciders import DECIDERS
+from rlea.deciders import DECIDERS, is_aligner, uses_candidates
 from rlea.errors import InputError
 from rlea.evidence import CHANNELS, NAMES
-from rlea.masking import check_hidden, parse_hidden
+from rlea.graph.masking import parse_hidden
 from rlea.models import MODELS
+from rlea.models.embed import check_hidden
 
 if TYPE_CHECKING:
     from rlea.graph import GraphPair
@@ -23,7 +25,13 @@ SEARCHES = ("auto", "exact", "approximate")
 
 @dataclass(frozen=True, kw_only=True)
 class AlignSettings:
-    """What a user can choose about a run."""
+    """What a user can choose about a run.
+
+    >>> import rlea
+    >>> settings = rlea.AlignSettings(matcher="fused", embedding="names", precision=0.95)
+    >>> settings.embedding
+    ('names',)
+    """
 
     matcher: str = "auto"  # all evidence; best-first where the graphs are very large
     # Models or files of vectors: channels of the agent, one of them for the candidates of other matchers.
@@ -40,14 +48,14 @@ class AlignSettings:
     agent: str = ""  # a file with a trained agent, in place of training one
     preset: str = "context"  # the agent; or one of the presets of the paper's
     seed: int = 0
-    compared: tuple[str, ...] = ()  # all deciders of a comparison; for loading compiled code at once
 
     def __post_init__(self) -> None:
-        """A single embedding or channel may be given as text; a misspelt word of `hide` would hide nothing."""
-        for name in ("embedding", "channels"):
-            value = getattr(self, name)
-            given = [part.strip() for part in value.split(",")] if isinstance(value, str) else value
-            object.__setattr__(self, name, tuple(part for part in given if part))
+        """One embedding may be given by itself, channels as text; a misspelt word of `hide` would hide nothing."""
+        one = isinstance(self.embedding, str | PathLike)
+        given = [self.embedding] if one else self.embedding
+        object.__setattr__(self, "embedding", tuple(str(name) for name in given if str(name)))
+        channels = self.channels.split(",") if isinstance(self.channels, str) else self.channels
+        object.__setattr__(self, "channels", tuple(name.strip() for name in channels if name.strip()))
         object.__setattr__(self, "hide", parse_hidden(self.hide))
 
     @staticmethod
@@ -109,9 +117,9 @@ def check_settings(
     # The settings alone do not say what `auto` will be: all evidence, unless the graphs are very large.
     has_agent = any(DECIDERS[name].channels for name in names) or settings.matcher == "auto"
     check_numbers(settings)
+    check_agent(settings, names)
     check_channels(settings, names, has_agent, is_comparison=len(deciders) > 0)
     check_embeddings(settings, names, device)
-    check_agent(settings, names)
     if settings.joint:
         check_joint(settings)
 
@@ -141,7 +149,11 @@ def check_channels(settings: AlignSettings, names: Sequence[str], has_agent: boo
     given = "--channels" if settings.channels else "--encoder" if settings.encoder else ""
     if given and not has_agent:
         raise InputError(f"{given} is for the agent, which is not asked for", remedy="add --matcher fused")
-    without = [name for name in names if not DECIDERS[name].needs_vectors] or (["fused"] if not names else [])
+    if given and (settings.agent or settings.preset != AlignSettings.preset):
+        which = "trained agent keeps to its own" if settings.agent else "paper's agent has none"
+        raise InputError(f"{given} chooses evidence, and the {which}", remedy="leave one of the two out")
+    asked = names or ["fused"]
+    without = [name for name in asked if not uses_candidates(replace(settings, matcher=name))]
     changed = {"--search": settings.search != "auto", "--candidates": settings.candidates != AlignSettings.candidates}
     for option, is_given in changed.items():
         if is_given and without and not is_comparison:
@@ -161,7 +173,7 @@ def check_embeddings(settings: AlignSettings, names: Sequence[str], device: str)
     takers = [name for name in names if DECIDERS[name].takes_vectors] or (["fused"] if not names else [])
     if settings.embedding and not takers:
         raise InputError(f"{names[0]} takes no vectors", remedy="leave --embedding out, or use another matcher")
-    single = [name for name in takers if not DECIDERS[name].channels]
+    single = [name for name in takers if uses_candidates(replace(settings, matcher=name))]
     if len(settings.embedding) > 1 and single:
         remedy = "give one, or use --matcher fused or rlea"
         raise InputError(f"{single[0]} takes one embedding, and there are several", remedy=remedy)
@@ -172,12 +184,12 @@ def check_embeddings(settings: AlignSettings, names: Sequence[str], device: str)
                 remedy=suggest(name, MODELS, "a path to a .safetensors, .npy or word2vec file"),
             )
         check_hidden(settings.hide, name)
-    if single and not settings.embedding:
-        check_hidden(settings.hide, "names")
+    if not settings.embedding and any(DECIDERS[name].needs_vectors for name in takers):
+        check_hidden(settings.hide, "names")  # their default
     if device != "auto":
         from rlea.paper.agent import choose_device
 
-        if device == "cuda" and not settings.embedding and not single:
+        if device == "cuda" and not (settings.embedding or settings.agent or settings.preset != AlignSettings.preset):
             raise InputError("there is nothing to train on a GPU", remedy="leave --device out")
         choose_device(device)
 
@@ -199,11 +211,11 @@ def check_agent(settings: AlignSettings, names: Sequence[str]) -> None:
         if settings.preset not in PRESETS:
             known = (AlignSettings.preset, *PRESETS)
             raise InputError(f"unknown preset {settings.preset!r}", remedy=suggest(settings.preset, known))
-    if settings.agent:
-        from rlea.deciders import is_aligner
-
+    if settings.agent and not is_aligner(settings.agent):
+        if "rlea" not in names:
+            raise InputError("is an agent of the paper's", path=settings.agent, remedy="add --matcher rlea")
         trained = [name for name in settings.embedding if name in MODELS and MODELS[name].trained]
-        if not is_aligner(settings.agent) and trained:
+        if trained:
             raise InputError(
                 f"{trained[0]} would be trained anew, and the agent knows only the vectors it was trained on",
                 remedy="give their file: --embedding FILE.safetensors (`rlea embed` writes one)",

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from rlea.masking import hide
 from safetensors.numpy import save_file
 from scipy.sparse import csr_matrix
 
@@ -49,7 +50,6 @@ from rlea.evidence.paris.channel import CERTAINTY_UNIT, MOST_CERTAINTY
 from rlea.graph import GraphPair, Links, choose_pool
 from rlea.io.agent_files import load_agent_file, save_agent_file
 from rlea.io.synthetic import SyntheticSettings, generate, synthetic_embeddings
-from rlea.masking import hide
 from rlea.matchers.greedy import match as match_greedily
 from rlea.matchers.nearest import match as match_nearest
 from rlea.matching import Task

@@ -10,7 +10,6 @@ from rlea.experiments import evidence
 from rlea.experiments.evidence import (
     ALL,
     BEGINNINGS,
-    COLUMNS,
     EXPERIMENT,
     NO_FOLD,
     NO_SEEDS,
@@ -22,7 +21,7 @@ from rlea.experiments.experiment import results_of
 from rlea.experiments.grid import is_finished, run_grids
 from rlea.experiments.options import Options
 from rlea.experiments.workspace import Workspace
-from rlea.masking import hide
+from rlea.graph.masking import hide
 from rlea.progress import silent
 
 
@@ -109,7 +108,7 @@ def test_what_a_record_says(workspace):
     assert set(runs["quick no-seeds - no-names"]["settings"]["channels"]) == set(CHANNELS) - {"names"}
     assert "name" not in runs["quick no-seeds - no-names"]["beginning_of_run"]["witnesses"]
     lines = grid.store.lines.read_text().splitlines()
-    assert lines[0] == ",".join(COLUMNS)
+    assert lines[0] == ",".join(grid.store.columns)
     assert lines[1].startswith("quick,no-seeds,-,all,")
 
 

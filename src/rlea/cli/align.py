@@ -152,8 +152,7 @@ def align(
     """
     from rlea import pipeline
     from rlea.deciders import Clock
-    from rlea.masking import parse_hidden
-    from rlea.models.checkpoint import remove_checkpoint
+    from rlea.graph.masking import parse_hidden
     from rlea.settings import AlignSettings, check_settings
 
     with progress_bars(quiet or json_) as report:
@@ -181,9 +180,8 @@ def align(
         result = pipeline.align(pair, settings, progress=report, device=device, checkpoint=checkpoint)
         result.seconds.update({"read": clock.seconds["read"]})
         written = [] if output is None else pipeline.write(output, result)
-        if output is not None:
-            for path in pipeline.checkpoints(output, settings):
-                remove_checkpoint(path)
+        if checkpoint is not None:
+            pipeline.remove_checkpoints(checkpoint, settings)
     if json_:
         print_json(result.summary())
         return

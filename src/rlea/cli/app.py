@@ -99,7 +99,7 @@ def about(
 ) -> None:
     """Options before the command."""
     if version:
-        from importlib.metadata import version as installed
+        import rlea
 
-        out.print(f"rlea {installed('rlea')}", highlight=False)
+        out.print(f"rlea {rlea.__version__}", highlight=False)
         raise typer.Exit

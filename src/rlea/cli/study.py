@@ -66,7 +66,7 @@ def bench(
     from rlea import commands, pipeline
     from rlea.deciders import DECIDERS
     from rlea.errors import InputError
-    from rlea.masking import parse_hidden
+    from rlea.graph.masking import parse_hidden
     from rlea.settings import AlignSettings, check_settings
 
     untrained = [name for name, one in DECIDERS.items() if not one.is_trained]
@@ -117,7 +117,7 @@ def embed(
     Example:  rlea embed D_W_15K_V1 --model aligne --output d_w.safetensors
     """
     from rlea import commands
-    from rlea.masking import parse_hidden
+    from rlea.graph.masking import parse_hidden
 
     with progress_bars(quiet or json_) as report:
         more = {"device": device, "epochs": epochs}
@@ -155,7 +155,7 @@ def train(
     Example:  rlea train D_Y_15K_V1 --output agent.safetensors
     """
     from rlea import commands
-    from rlea.masking import parse_hidden
+    from rlea.graph.masking import parse_hidden
 
     with progress_bars(quiet or json_) as report:
         summary = commands.train_to_file(

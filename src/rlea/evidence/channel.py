@@ -20,6 +20,13 @@ class Channel:
 
     `score` gives a row of numbers for each pair, one for each of `columns`, about 0 to 3. The first is the channel's
     main score: higher is better, 0 is no evidence. A pair has the same row whichever other pairs are asked for with it.
+
+    >>> import numpy as np, rlea
+    >>> from rlea.search.pairs import Pairs
+    >>> proposals = Pairs(np.array([0, 1], np.int32), np.array([0, 1], np.int32))
+    >>> same_id = rlea.Channel("names", ("same id",), proposals, lambda pairs: np.ones((len(pairs), 1), np.float32))
+    >>> same_id.is_best().tolist()
+    [True, True]
     """
 
     name: str  # one of CHANNELS, or VECTORS

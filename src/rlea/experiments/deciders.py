@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
-from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -39,11 +38,11 @@ AGENT_CODE, JOINT_CODE = aligner, joint  # modules whose code decides: of the ag
 
 def module_of(decider: str) -> ModuleType:
     """The module that a decider's links come from."""
-    if decider == "paper":
-        from rlea.paper import agent as module
+    from rlea.matchers import best_first, csls, hungarian, nearest, rinf, seq, sinkhorn, stable
+    from rlea.paper import agent as paper
 
-        return module
-    return AGENT_CODE if decider == "rlea" else import_module(f"rlea.matchers.{decider.replace('-', '_')}")
+    classic = (nearest, csls, rinf, sinkhorn, hungarian, stable, seq, best_first)
+    return dict(zip(DECIDERS, (*classic, paper, AGENT_CODE), strict=True))[decider]
 
 
 def code_of(decider: str) -> str:

@@ -63,6 +63,11 @@ class KnowledgeGraph:
 
     `triples` has a row (head id, relation id, tail id) for every relation triple, sorted and without repetition.
     `names` has one readable name per entity, `entities` the identifiers (URIs or keys), sorted.
+
+    >>> import rlea
+    >>> pair = rlea.read([("a", "near", "b")], [("x", "near", "y")])
+    >>> pair.source.entities, pair.source.triples.tolist()
+    (('a', 'b'), [[0, 0, 1]])
     """
 
     entities: tuple[str, ...]
@@ -187,7 +192,12 @@ def _sorted_rows(rows: pl.DataFrame) -> pl.DataFrame:
 
 @dataclass(frozen=True, eq=False)
 class Links:
-    """Pairs of corresponding entities, by id: row i says source_ids[i] is target_ids[i]."""
+    """Pairs of corresponding entities, by id: row i says source_ids[i] is target_ids[i].
+
+    >>> import rlea
+    >>> len(rlea.Links.of([0, 1], [4, 3]))
+    2
+    """
 
     source_ids: Ids
     target_ids: Ids
@@ -227,6 +237,11 @@ class GraphPair:
     or "all" without a seed, as for graphs of one's own, where knowing who is in gold would be a hint. `inputs` has what
     a run needs to read the pair again: the absolute paths by the parameters of `rlea.read` (source, target, fold,
     seeds, valid, gold; only those given), or `demo`. It is empty for data in memory and no part of the fingerprint.
+
+    >>> import rlea
+    >>> pair = rlea.read_demo()
+    >>> pair.source.num_entities, len(pair.without_gold.test)
+    (1887, 0)
     """
 
     name: str

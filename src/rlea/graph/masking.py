@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +62,11 @@ def parse_hidden(what: str | Sequence[str]) -> tuple[str, ...]:
         if word not in HIDEABLE:
             raise InputError(f"{word!r} cannot be hidden", remedy=f"use {' or '.join(HIDEABLE)}, or both with a comma")
     return tuple(word for word in HIDEABLE if word in words)
+
+
+def describe_hidden(hidden: Sequence[str], info: Mapping[str, Any]) -> str:
+    """What is hidden, in words, with the note that `check_vectors` left in the `info` of the vectors."""
+    return " and ".join(hidden) + (f" ({info['hidden_note']})" if info.get("hidden_note") else "")
 
 
 def _codes(first: int, stop: int, total: int) -> tuple[str, ...]:

@@ -41,7 +41,8 @@ def read(
 
     `inputs` of the pair has the absolute paths that were given. Anything else is an `InputError`.
 
-    >>> pair = read([("a", "near", "b")], [("x", "near", "y")], seeds={"a": "x"})
+    >>> import rlea
+    >>> pair = rlea.read([("a", "near", "b")], [("x", "near", "y")], seeds={"a": "x"})
     >>> pair.source.num_triples, len(pair.train)
     (1, 1)
     """
@@ -106,8 +107,9 @@ def _read_links(value: Any, name: str) -> LinkFile:
 def read_demo() -> GraphPair:
     """The two graphs that come with the package, places of the world in English and in French, with their links.
 
-    >>> pair = read_demo()
+    >>> import rlea
+    >>> pair = rlea.read_demo()
     >>> pair.source.num_entities, len(pair.train)
-    (1672, 0)
+    (1887, 128)
     """
     return read(demo_folder())

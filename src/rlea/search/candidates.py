@@ -122,7 +122,14 @@ class CandidateLists:
 
 @dataclass(frozen=True, eq=False)
 class Candidates(CandidateLists):
-    """Candidates by the similarity of vectors, which can score every other pair too."""
+    """Candidates by the similarity of vectors, which can score every other pair too.
+
+    >>> import numpy as np, rlea
+    >>> vectors = rlea.Embeddings(np.eye(3, dtype=np.float32), np.eye(3, dtype=np.float32)[::-1])
+    >>> found = rlea.find_candidates(vectors, np.arange(3), np.arange(3), k=1)
+    >>> found.score_pairs(np.array([0, 0]), np.array([2, 0])).tolist()
+    [1.0, 0.0]
+    """
 
     embeddings: Embeddings
 
@@ -160,6 +167,11 @@ def find_candidates(
     Which of several pairs with the same score are kept as the last of the k best is random and does not depend on ids.
     `coarse` halves the time for dense vectors compared by cosine or inner product: their rows are rounded to about 1 in
     4,000 of the longest. Use it to propose pairs that are scored in another way.
+
+    >>> import numpy as np, rlea
+    >>> vectors = rlea.Embeddings(np.eye(3, dtype=np.float32), np.eye(3, dtype=np.float32)[::-1])
+    >>> rlea.find_candidates(vectors, np.arange(3), np.arange(3), k=1).forward_columns.ravel().tolist()
+    [2, 1, 0]
     """
     sources: Ids = np.asarray(source_ids, dtype=np.int32)
     targets: Ids = np.asarray(target_ids, dtype=np.int32)

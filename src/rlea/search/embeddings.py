@@ -22,6 +22,11 @@ class Embeddings:
 
     `measure` says how vectors are compared: `cosine`, `inner` (product), or `manhattan` (minus the distance, so that
     higher is always better). `info` records how they were made (model, epochs, validation score).
+
+    >>> import numpy as np, rlea
+    >>> vectors = rlea.Embeddings(np.eye(3, dtype=np.float32), np.eye(3, dtype=np.float32), name="one-hot")
+    >>> vectors.measure, vectors.is_sparse
+    ('cosine', False)
     """
 
     source: Vectors  # (num_source_entities, dim)

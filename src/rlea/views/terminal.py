@@ -21,8 +21,8 @@ from rlea.progress import counted, silent
 
 if TYPE_CHECKING:
     from rlea.graph import GraphPair
-    from rlea.pipeline import Result
     from rlea.progress import Progress as Report
+    from rlea.result import Result
 
 out = Console(emoji=False)  # a name may contain ":smile:"
 err = Console(stderr=True, emoji=False)
@@ -102,9 +102,8 @@ def describe(pair: GraphPair) -> str:
 
 def show_notes(pair: GraphPair, quiet: bool) -> None:
     """Print the notes that reading the data produced."""
-    if not quiet:
-        for note in pair.notes:
-            err.print(f"[yellow]Note:[/yellow] {as_text(note)}")
+    for note in () if quiet else pair.notes:
+        err.print(f"[yellow]Note:[/yellow] {as_text(note)}")
 
 
 def show_strings(result: Result) -> None:
@@ -190,8 +189,7 @@ def result_table(result: Result) -> Table:
 def channel_table(result: Result) -> Table | None:
     """What each channel contributed; None if the matcher uses no channels."""
     rows = result.summary()["channels"]
-    columns = ("pairs proposed", "mutual best links", "unique")
-    table = make_table("What each channel contributed", ["channel"], columns)
+    table = make_table("What each channel contributed", ["channel"], ("pairs proposed", "mutual best links", "unique"))
     for row in rows:
         table.add_row(row["channel"], *(f"{row[name]:,}" for name in ("proposed", "found", "alone")))
     return table if rows else None
@@ -219,7 +217,7 @@ def search_words(result: Result) -> str:
 
 def hidden_words(result: Result) -> str:
     """What was hidden from the models, and whether that is certain."""
-    from rlea.masking import describe_hidden
+    from rlea.graph.masking import describe_hidden
 
     return describe_hidden(result.settings.hide, result.info)
 

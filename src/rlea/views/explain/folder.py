@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlea.agent.trace import Trace
+from rlea.deciders import DECIDERS
 from rlea.errors import InputError
 from rlea.graph import GraphPair, Ids
 from rlea.io.readers.link_files import LinkFile
-from rlea.matchers import MATCHERS
 from rlea.record import as_dict, as_rows
 
 POOLS = ("auto", "test", "all")
@@ -39,7 +39,7 @@ def read_record(folder: Path) -> dict[str, Any]:
     result = as_dict(record.get("result"))
     texts = [record.get("fingerprint"), *(result.get(name) for name in ("matcher", "embedding", "pool"))]
     is_whole = all(isinstance(text, str) for text in texts)
-    if not is_whole or result["matcher"] not in MATCHERS or result["pool"] not in POOLS:
+    if not is_whole or result["matcher"] not in DECIDERS or result["pool"] not in POOLS:
         raise InputError("is not the record of an alignment", path=path, remedy=REMEDY)
     return record
 
@@ -59,7 +59,7 @@ def _similar_folder(folder: Path) -> str:
 
 def read_inputs(folder: Path, record: dict[str, Any]) -> GraphPair:
     """Read the graphs and links of a run again, from where its record says they are."""
-    from rlea.pipeline import read
+    from rlea.io.read import read
 
     inputs = {name: str(value) for name, value in as_dict(record.get("inputs")).items()}
     if inputs.get("demo"):

@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 from rlea.agent.features import MAX_EDGES
 from rlea.agent.memory import MAX_RELATIONS, Graphs, Memory, opposite
 from rlea.agent.trace import DECISIONS, RIVALS, Trace
+from rlea.deciders import DECIDERS
 from rlea.errors import InputError
 from rlea.evidence.contribution import FEATURES
 from rlea.graph import GraphPair, Ids, KnowledgeGraph, choose_pool
+from rlea.graph.masking import hide
 from rlea.graph.names import local_name
 from rlea.graph.neighbourhood import Neighbourhood, most_frequent
 from rlea.io.readers.link_files import read_link_rows
-from rlea.masking import hide
-from rlea.matchers import MATCHERS
 from rlea.record import as_dict, as_list
 from rlea.views.explain.answer import (
     Contradiction,
@@ -288,7 +288,7 @@ class Run:
             return "it is the link of the source"
         own = self._link_of(source) or self._dropped(source)
         dropped = self._dropped_back(target)
-        taken = (self._link_back(target) if MATCHERS[self.matcher].one_to_one else None) or dropped
+        taken = (self._link_back(target) if DECIDERS[self.matcher].one_to_one else None) or dropped
         if taken is not None and taken.source.identifier != self.pair.source.entities[source]:
             if taken.is_seed:
                 return f"taken by {taken.source.name} (a seed)"

@@ -13,13 +13,13 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
+from rlea.deciders import DECIDERS
 from rlea.evaluation import metrics
 from rlea.evaluation.gold_ranks import error_types
 from rlea.evaluation.string_baseline import describe_probe, is_easy
 from rlea.graph import Links
+from rlea.graph.masking import describe_hidden
 from rlea.io.writers.rows import DECIMALS
-from rlea.masking import describe_hidden
-from rlea.matchers import MATCHERS
 from rlea.matching import Matching
 from rlea.progress import counted
 from rlea.record import as_dict, as_json, is_number
@@ -125,7 +125,9 @@ def _search(summary: dict[str, Any]) -> str:
     """How candidates were found, unless by the exact search."""
     search = summary.get("search", {})
     words = {"approximate": "approximate search", "names": "an index of names"}.get(search.get("kind"))
-    return f" by {words} ({100 * search['recall']:.1f} % of the exact ones)" if words else ""
+    if not words or search.get("exact_instead"):
+        return ""
+    return f" by {words} ({100 * search['recall']:.1f} % of the exact ones)"
 
 
 def _figures(matching: Matching, gold: Links, summary: dict[str, Any]) -> list[tuple[str, str]]:
@@ -226,9 +228,9 @@ def _errors(types: NDArray[np.int8], summary: dict[str, Any], *, has_ranks: bool
         return Markup()
     note = ""
     if not has_ranks:
-        note = "This run does not keep which gold links were candidates: align again to tell them apart."
-    elif summary.get("matcher") in [name for name, matcher in MATCHERS.items() if matcher.uses_structure]:
-        note = "This matcher also scores pairs beyond the candidates; if such a pair lost, it is no candidate here."
+        note = "This run does not keep which gold links were candidates; the others count as wrong link or no link."
+    elif summary.get("matcher") in [name for name, decider in DECIDERS.items() if decider.uses_structure]:
+        note = "This matcher also scores pairs beyond the candidates; correct ones that lost count as not a candidate."
     bar = stacked_bar([(part.name, part.count) for part in counts], "Gold links by error type")
     return make("run.html.j2", "errors_card", bar, counts, len(types), note)
 
