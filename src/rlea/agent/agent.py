@@ -42,7 +42,7 @@ from rlea.errors import InputError
 from rlea.evidence import CHANNELS, STRUCTURE, VECTORS
 from rlea.evidence.channel import Channel, ScoreTable, describe_pairs, join_proposals, silent_channel
 from rlea.evidence.collect import Evidence
-from rlea.evidence.vectors import vector_channel
+from rlea.evidence.vectors import vector_channels
 from rlea.graph import GraphPair, Ids, Links, choose_pool
 from rlea.io.agent_files import load_agent_file, save_agent_file
 from rlea.matching import Matching, keep_sure
@@ -462,11 +462,10 @@ class Aligner:
         return [there.get((name, columns)) or silent_channel(name, columns) for name, columns in self.layout]
 
     def _fitted_channels(self, vectors: Sequence[Embeddings], problem: Problem, progress: Progress) -> list[Channel]:
-        return [
-            vector_channel(part, problem.source_ids, problem.target_ids, progress, nearest=self.settings.nearest)
-            for part in vectors
-            if part.is_fitted
-        ]
+        fitted = [part for part in vectors if part.is_fitted]
+        return vector_channels(
+            fitted, problem.source_ids, problem.target_ids, progress, nearest=self.settings.nearest
+        )
 
     def _proposals(self, problem: Problem, channels: Sequence[Channel]) -> Pairs:
         graphs = problem.graphs

@@ -10,7 +10,7 @@ from rlea.evidence.attributes.channel import attribute_channels
 from rlea.evidence.channel import Channel
 from rlea.evidence.names import name_channels
 from rlea.evidence.paris.channel import paris_channels
-from rlea.evidence.vectors import vector_channel
+from rlea.evidence.vectors import vector_channels
 from rlea.evidence.words import word_channels
 from rlea.graph import GraphPair, Links
 from rlea.progress import Progress, silent
@@ -31,7 +31,7 @@ class Evidence:
         vectors: Sequence[Embeddings] = (),
         progress: Progress = silent,
     ) -> None:
-        self.pair = pair.without_gold
+        self.pair, self.vectors = pair.without_gold, list(vectors)
         self.seconds: dict[tuple[str, bytes], float] = {}  # that making each took
         self.asked: set[tuple[str, bytes]] = set()  # which were used; whoever counts costs may clear it
         self._kept: dict[tuple[str, bytes], list[Channel]] = {}
@@ -41,7 +41,7 @@ class Evidence:
             WORDS: lambda links: word_channels(self.pair, progress),
             ATTRIBUTES: lambda links: attribute_channels(self.pair, links, progress),
             PARIS: lambda links: paris_channels(self.pair, links, progress),
-            VECTORS: lambda links: [vector_channel(part, *self.pair.entity_ids, progress) for part in vectors],
+            VECTORS: lambda links: vector_channels(self.vectors, *self.pair.entity_ids, progress),
         }
 
     def collect(self, certain: Links, learned_from: Links, wanted: Sequence[str] = CHANNELS) -> list[Channel]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,21 @@ from rlea.search.rows import multiply_sparse_pairs
 
 NEAREST = 20  # of every entity, both ways
 TYPICAL_SPREAD = 0.1  # standard deviation of CSLS over cosines, to which other measures are scaled
+
+
+def vector_channels(
+    parts: Sequence[Embeddings], source_ids: Ids, target_ids: Ids, progress: Progress = silent, *, nearest: int = NEAREST
+) -> list[Channel]:
+    """A channel for every embedding. Those of the same name are numbered: what is learned goes by the column."""
+    made: list[Channel] = []
+    for part in parts:
+        channel = vector_channel(part, source_ids, target_ids, progress, nearest=nearest)
+        name, taken, number = channel.columns[0], {one.columns[0] for one in made}, 1
+        while channel.columns[0] in taken:
+            number += 1
+            channel = replace(channel, columns=(f"{name} {number}",))
+        made.append(channel)
+    return made
 
 
 def vector_channel(
