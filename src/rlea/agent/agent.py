@@ -438,9 +438,10 @@ class Aligner:
             raise InputError("the agent has not been trained", remedy="call fit or load first")
 
     def _evidence_for(self, pair: GraphPair, vectors: Sequence[Embeddings], progress: Progress) -> Evidence:
-        """The channels of the pair, kept from `fit` where it is the same."""
-        known = self._evidence
-        if known is None or known.pair.source is not pair.source or known.pair.target is not pair.target:
+        """The channels of the pair, kept from `fit` where graphs and vectors are the same."""
+        known, own = self._evidence, [part for part in vectors if not part.is_fitted]
+        is_same = known is not None and known.pair.source is pair.source and known.pair.target is pair.target
+        if known is None or not is_same or known.vectors != own:
             self._evidence = known = self._make_evidence(pair, vectors, progress)
         return known
 
