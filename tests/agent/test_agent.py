@@ -438,11 +438,18 @@ def test_vectors_that_were_not_fitted_are_a_channel_like_others(sparse, vectors)
     assert share_right(aligner.match(sparse, [own]), sparse.test) > 0.7
     other = make_aligner(STRUCTURE).fit(sparse, [replace(noise_like(own), name="synthetic")])
     assert learned_bytes(other) != learned_bytes(aligner)
-    # Without a fitted agent for them they are refused.
     with pytest.raises(InputError, match="has not learned what noise 1 means"):
-        make_aligner(STRUCTURE).fit(sparse, [own])._arrange(
-            Evidence(sparse, vectors=[noise_like(own, 1)]).collect(sparse.train, sparse.train, ())
-        )
+        aligner.match(sparse, [noise_like(own, 1)])
+    assert share_right(aligner.match(sparse), sparse.test) < share_right(aligner.match(sparse, [own]), sparse.test)
+
+
+def test_several_vectors_that_were_not_fitted_are_several_channels(sparse, vectors):
+    """Of the same name, too."""
+    own = replace(vectors, is_fitted=False)
+    noise = replace(noise_like(own), name="synthetic")
+    aligner = make_aligner(STRUCTURE).fit(sparse, [noise, own])
+    assert aligner.layout == ((VECTORS, ("synthetic",)), (VECTORS, ("synthetic 2",)))
+    assert share_right(aligner.match(sparse, [noise, own]), sparse.test) > 0.7
 
 
 def test_weights_are_chosen_on_validation_links(sparse, vectors, weighed):

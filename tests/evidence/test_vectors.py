@@ -6,7 +6,7 @@ from scipy.sparse import csr_matrix
 
 from planted import make_pairs
 from rlea.evidence import VECTORS
-from rlea.evidence.vectors import by_products, vector_channel
+from rlea.evidence.vectors import by_products, vector_channel, vector_channels
 from rlea.search.embeddings import Embeddings
 from rlea.search.pairs import Pairs
 
@@ -58,7 +58,9 @@ def test_a_channel_is_named_after_its_model_and_knows_whether_seeds_made_it(is_f
     named = vector_channel(random_vectors(info={"model": "AlignE"}, is_fitted=is_fitted), SOURCE_POOL, TARGET_POOL)
     assert (named.name, named.columns, named.is_fitted) == (VECTORS, ("aligne",), is_fitted)
     assert named.info == {"embedding": "file", "dimensions": 6}
-    assert vector_channel(random_vectors(name="Mine"), SOURCE_POOL, TARGET_POOL).columns == ("mine",)
+    several = [random_vectors(name=name) for name in ("Mine", "file", "mine", "mine")]
+    found = vector_channels(several, SOURCE_POOL, TARGET_POOL)
+    assert [channel.columns[0] for channel in found] == ["mine", "file", "mine 2", "mine 3"]
 
 
 def test_products_of_sparse_vectors_score_any_pair():

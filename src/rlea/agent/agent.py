@@ -464,9 +464,7 @@ class Aligner:
 
     def _fitted_channels(self, vectors: Sequence[Embeddings], problem: Problem, progress: Progress) -> list[Channel]:
         fitted = [part for part in vectors if part.is_fitted]
-        return vector_channels(
-            fitted, problem.source_ids, problem.target_ids, progress, nearest=self.settings.nearest
-        )
+        return vector_channels(fitted, problem.source_ids, problem.target_ids, progress, nearest=self.settings.nearest)
 
     def _proposals(self, problem: Problem, channels: Sequence[Channel]) -> Pairs:
         graphs = problem.graphs

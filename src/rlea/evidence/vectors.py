@@ -22,7 +22,12 @@ TYPICAL_SPREAD = 0.1  # standard deviation of CSLS over cosines, to which other 
 
 
 def vector_channels(
-    parts: Sequence[Embeddings], source_ids: Ids, target_ids: Ids, progress: Progress = silent, *, nearest: int = NEAREST
+    parts: Sequence[Embeddings],
+    source_ids: Ids,
+    target_ids: Ids,
+    progress: Progress = silent,
+    *,
+    nearest: int = NEAREST,
 ) -> list[Channel]:
     """A channel for every embedding. Those of the same name are numbered: what is learned goes by the column."""
     made: list[Channel] = []
