@@ -29,7 +29,7 @@ def simulated(weights, size=20_000, seed=0):
 def test_fit_recovers_known_chances(weights):
     odds, _, right = simulated(weights)
     fitted = Calibration.fit(odds, right)
-    np.testing.assert_allclose([fitted.bias, fitted.source, fitted.target, fitted.worth], weights, atol=0.12)
+    np.testing.assert_allclose([fitted.bias, fitted.source, fitted.target, fitted.logit], weights, atol=0.12)
     fresh, chances, outcomes = simulated(weights, seed=1)
     found = fitted.confidences(fresh)
     assert calibration_error(found, outcomes) < 0.03
@@ -45,7 +45,7 @@ def test_a_slope_that_is_cut_leaves_the_rest_calibrated():
     odds = odds.astype(np.float32)
     right = rng.random(20_000) < 1 / (1 + np.exp(-(odds @ np.array([0.6, 0.6, -0.4]))))
     fitted = Calibration.fit(odds, right)
-    assert fitted.worth == 0
+    assert fitted.logit == 0
     assert fitted.confidences(odds).mean() == pytest.approx(right.mean(), abs=0.02)
 
 
@@ -60,7 +60,7 @@ def test_a_slope_that_is_cut_leaves_the_rest_calibrated():
 def test_slopes_are_never_below_zero(weights):
     odds, _, right = simulated(weights)
     fitted = Calibration.fit(odds, right)
-    slopes = np.array([fitted.source, fitted.target, fitted.worth])
+    slopes = np.array([fitted.source, fitted.target, fitted.logit])
     assert (slopes >= 0).all()
     assert ((slopes > 0.1) == (np.array(weights[1:]) > 0)).all()
     assert fitted.confidences(odds).mean() == pytest.approx(right.mean(), abs=0.02)
@@ -109,13 +109,13 @@ def test_confidences_by_hand():
     rows = np.array([[0, 0, 5], [2, 4, -1], [-12, -12, -12]], np.float32)
     expected = 1 / (1 + np.exp([0, -3, 12]))
     np.testing.assert_allclose(Calibration().confidences(rows), expected, rtol=1e-5)
-    more = Calibration(bias=1.0, source=0.0, target=0.0, worth=2.0)
+    more = Calibration(bias=1.0, source=0.0, target=0.0, logit=2.0)
     np.testing.assert_allclose(more.confidences(rows[:1]), 1 / (1 + np.exp(-11.0)), rtol=1e-5)
 
 
 def test_steep_slopes_do_not_overflow():
     """Where training is separable the slopes grow: the least likely pair is simply unlikely."""
-    steep = Calibration(bias=-10.0, source=4.0, target=4.0, worth=4.0)
+    steep = Calibration(bias=-10.0, source=4.0, target=4.0, logit=4.0)
     rows = np.array([[-12, -12, -12], [12, 12, 12]], np.float32)
     np.testing.assert_allclose(steep.confidences(rows), [0, 1], atol=1e-6)
 

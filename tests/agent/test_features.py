@@ -63,7 +63,7 @@ def plain_columns(memory, like, s, t):
     ranked = [*sorted(steps, reverse=True), 0, 0]
     sides = []
     for which, own, others, decided in ((0, mine, theirs, links), (1, theirs, mine, back)):
-        borne = wanted = matched = kinds = met = 0.0
+        confirmed = wanted = matched = kinds = met = 0.0
         unknown = 0
         for i, (o, n) in enumerate(own):
             alike = [like[o, p] if which == 0 else like[p, o] for p, _ in others]
@@ -77,16 +77,17 @@ def plain_columns(memory, like, s, t):
                 seen = max([0, *(like[mine[a][0], theirs[b][0]] * certain for a, b in pairs)])
                 wanted += expected[which][o] * certain
                 matched += seen
-                borne += seen
-        sides.append((borne, wanted, matched, unknown, met, kinds))
-    (s_borne, s_wanted, s_matched, s_open, s_met, s_kinds), (t_borne, t_wanted, t_matched, t_open, t_met, t_kinds) = (
-        sides
-    )
+                confirmed += seen
+        sides.append((confirmed, wanted, matched, unknown, met, kinds))
+    (
+        (s_confirmed, s_wanted, s_matched, s_open, s_met, s_kinds),
+        (t_confirmed, t_wanted, t_matched, t_open, t_met, t_kinds),
+    ) = sides
     ratio = np.log((degrees[0] + 1) / (degrees[1] + 1))
     return [
         *np.sqrt([evidence, ranked[0], ranked[1]]),
-        np.log1p(s_borne),
-        np.log1p(t_borne),
+        np.log1p(s_confirmed),
+        np.log1p(t_confirmed),
         s_wanted - s_matched,
         t_wanted - t_matched,
         s_matched / (s_wanted + 0.2),
@@ -121,7 +122,7 @@ def test_every_counted_column_equals_the_plain_form(seed):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_likeness_and_leads_against_numpy(seed):
+def test_similarity_and_leads_against_numpy(seed):
     rng = np.random.default_rng(seed)
     memory = random_memory(rng, random_graphs(rng))
     vectors = propagate(memory, PROPAGATION)
@@ -189,8 +190,8 @@ def test_of_a_hub_only_so_many_edges_are_looked_at(is_reversed):
     common = 2 * MAX_EDGES - size if is_reversed else MAX_EDGES
     # From a leaf, the opposite of r leads to one hub: functionality 1.
     assert column(features, "evidence")[0] == pytest.approx(np.sqrt(0.5 * common), rel=1e-5)
-    assert column(features, "borne out source")[0] == pytest.approx(np.log1p(0.5 * common), rel=1e-5)
-    assert column(features, "borne out target")[0] == pytest.approx(np.log1p(0.5 * common), rel=1e-5)
+    assert column(features, "confirmed source")[0] == pytest.approx(np.log1p(0.5 * common), rel=1e-5)
+    assert column(features, "confirmed target")[0] == pytest.approx(np.log1p(0.5 * common), rel=1e-5)
     assert column(features, "missing target")[0] == pytest.approx(0.5 * (MAX_EDGES - common), abs=1e-3)
     assert column(features, "degree source")[0] == pytest.approx(np.log1p(size))
     assert column(features, "unequal")[0] == 0
@@ -206,4 +207,4 @@ def test_no_pairs_are_no_rows():
 
 def test_columns_are_named_once():
     assert len(set(COLUMNS)) == len(COLUMNS)
-    assert COLUMNS[NUM_COUNTED:] == GROUPS["likeness"] + GROUPS["lead"]
+    assert COLUMNS[NUM_COUNTED:] == GROUPS["similarity"] + GROUPS["lead"]

@@ -70,7 +70,7 @@ def random_logits(decisions, seed=0):
 
 def learned(problem, before, logits, settings=SMALL):
     certain = np.ones(len(logits), np.float32)
-    return play_learned(problem, settings, before, lambda *_: logits, lambda *_: certain)
+    return play_learned(problem, settings, before, lambda *_: logits, lambda *_: certain, 1)[-1]
 
 
 def is_one_to_one(decisions, problem):
@@ -294,7 +294,8 @@ def test_confidences_are_those_of_their_pairs():
         assert len(features.columns) == len(pairs)
         return logits
 
-    decisions = play_learned(problem, SMALL, before, score, rate)
+    first, decisions = play_learned(problem, SMALL, before, score, rate, 1)
+    assert first is before
     table = dict(zip(rows_of(before.pairs), sure.tolist(), strict=True))
     assert [table[link] for link in rows_of(decisions)] == decisions.confidences.tolist()
 
