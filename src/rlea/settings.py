@@ -226,10 +226,12 @@ def check_joint(settings: AlignSettings) -> None:
     """Refuse joint rounds that have nothing to train, or nobody to say which links are sure."""
     if settings.joint < 0:
         raise InputError(f"--joint is {settings.joint}", remedy="give a number of rounds from 0")
-    name = settings.embedding[0] if len(settings.embedding) == 1 else ""
-    if name not in MODELS or not MODELS[name].trained:
+    models = [name for name in settings.embedding if name in MODELS and MODELS[name].trained]
+    if len(models) != 1 or len(settings.embedding) != 1:
         remedy = "name one model that learns from seeds, such as --embedding aligne"
-        raise InputError(f"--joint trains vectors anew, and {name or 'nothing'} is trained", remedy=remedy)
+        given = ", ".join(settings.embedding)
+        what = f"{given} is not one trained model" if given else "no embedding is named"
+        raise InputError(f"--joint trains vectors anew, and {what}", remedy=remedy)
     if settings.matcher not in ("auto", "rlea", "fused") or settings.preset != AlignSettings.preset or settings.agent:
         remedy = "use --matcher rlea or fused, without --preset and --agent"
         raise InputError("--joint is for the agent, trained in the same run", remedy=remedy)
