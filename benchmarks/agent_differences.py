@@ -20,9 +20,9 @@ from rlea.evaluation.metrics import link_metrics
 from rlea.graph import choose_pool
 from rlea.io.readers import read_pair
 from rlea.matching import Task
+from rlea.models.embed import embed_entities
 from rlea.paper.agent import Agent
 from rlea.paper.presets import PRESETS
-from rlea.pipeline import embed_entities
 from rlea.record import as_json, describe_run
 from rlea.search.candidates import find_candidates
 

@@ -21,7 +21,7 @@ from rlea.graph import Links
 from rlea.io.readers import read_pair
 from rlea.matchers.best_first import BestFirstSettings, match
 from rlea.matching import Task
-from rlea.pipeline import embed_entities
+from rlea.models.embed import embed_entities
 from rlea.record import as_json, describe_run
 from rlea.search.candidates import find_candidates
 

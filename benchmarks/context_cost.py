@@ -13,14 +13,15 @@ import argparse
 import time
 from pathlib import Path
 
-from rlea import peak_memory as memory
 from rlea.agent.context import ContextAgent
+
+from rlea import peak_memory as memory
 from rlea.evaluation.metrics import link_metrics
 from rlea.graph import choose_pool
 from rlea.io.readers import read_pair
 from rlea.io.synthetic import SyntheticSettings, generate, synthetic_embeddings
 from rlea.matching import Task
-from rlea.pipeline import embed_entities
+from rlea.models.embed import embed_entities
 from rlea.record import as_json, describe_run
 from rlea.search.candidates import find_candidates
 

@@ -16,7 +16,6 @@ import argparse
 import json
 import time
 from dataclasses import asdict
-from importlib import import_module
 from pathlib import Path
 from typing import get_args, get_type_hints
 
@@ -44,9 +43,7 @@ def row_of(record: dict) -> dict:
 
 def default_settings(model: str) -> dict:
     """What a model is trained with unless it is told otherwise, as a record has it."""
-    known = MODELS[model]
-    function = getattr(import_module(f"rlea.models.{known.module}"), known.function)
-    settings, _ = get_args(get_type_hints(function)["settings"])  # settings: ...Settings | None
+    settings, _ = get_args(get_type_hints(MODELS[model].load())["settings"])  # settings: ...Settings | None
     return json.loads(as_json(asdict(settings())))
 
 

@@ -1,4 +1,4 @@
-"""Draw the pictures of docs/context.md from results/: of benchmarks/context_ablation.py and `rlea reproduce bootea`.
+"""Draw the pictures of docs/agent.md from results/: what each part of the agent adds, and its joint rounds.
 
     python scripts/context_pictures.py [--check]
 
@@ -43,8 +43,6 @@ def draw_joint() -> str:
 
 def main() -> None:
     for name, draw in (("context_ablation", draw_ablation), ("joint", draw_joint)):
-        if not (HOME / "results" / f"{name}.json").exists():
-            continue
         name = f"{name}.svg"
         path, picture = HOME / "docs" / name, draw()
         if "--check" in sys.argv[1:]:

@@ -1,7 +1,7 @@
 """Write the tables of the README and of the pages in docs/ from the files in `results/`.
 
-python scripts/readme_tables.py           # rewrites README.md
-python scripts/readme_tables.py --check   # exit code 1 if README.md is not what results/ says
+python scripts/readme_tables.py           # rewrites what stands between the markers
+python scripts/readme_tables.py --check   # exit code 1 if a table is not what results/ says
 """
 
 from __future__ import annotations
@@ -51,7 +51,11 @@ def pairs_table(names: Sequence[str], rows: list[list[str]]) -> str:
 
 def demo_table() -> str:
     rows = [
-        [row["matcher"], *(share(row[key]) for key in ("precision", "recall", "f1")), f"{row['seconds']:.2f}"]
+        [
+            row["matcher"],
+            *(share(row[key]) for key in ("precision", "recall", "f1")),
+            f"{row['seconds'] + row.get('train_seconds', 0):.2f}",
+        ]
         for row in load("demo.json")["rows"]
     ]
     return markdown_table(["matcher", "precision", "recall", "F1", "seconds"], rows)
@@ -396,17 +400,18 @@ def main() -> None:
         ROOT / "docs" / "measuring.md": {"same-links": same_links_table, "steady": steady_table},
         ROOT / "docs" / "best-first.md": {"best-first": best_first_table},
         ROOT / "docs" / "embeddings.md": {"embeddings": embeddings_table},
-        ROOT / "docs" / "agent.md": {
+        ROOT / "docs" / "paper.md": {
             "agent": agent_table,
             "agent-cost": agent_cost_table,
             "differences": differences_table,
         },
+        ROOT / "docs" / "agent.md": {
+            "deciders": deciders_table,
+            "ablation": ablation_table,
+            "joint": joint_table,
+            "context-cost": context_cost_table,
+        },
     }
-    if (ROOT / "results" / "deciders.csv").exists():
-        pages[ROOT / "docs" / "context.md"] = {"deciders": deciders_table, "context-cost": context_cost_table}
-    pages.setdefault(ROOT / "docs" / "context.md", {})["joint"] = joint_table
-    if (ROOT / "results" / "context_ablation.json").exists():
-        pages[ROOT / "docs" / "context.md"]["ablation"] = ablation_table
     changed = False
     for path, tables in pages.items():
         old = path.read_text(encoding="utf-8")

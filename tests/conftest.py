@@ -29,15 +29,8 @@ for name in ("FORCE_COLOR", "PY_COLORS", "CLICOLOR_FORCE", "GITHUB_ACTIONS", "TE
 # Where tests say what is decided: as planted, the same again, the same in another order. `.ci/run` runs these as other
 # machines would (scripts/test_machines.py).
 DECISIONS = (
-    "fusion/",
     "matchers/",
-    "agent/test_calibration.py",
-    "agent/test_context.py",
-    "agent/test_games.py",
-    "agent/test_learning.py",
-    "agent/test_pair_scorer.py",
-    "agent/test_passes.py",
-    "agent/test_spread.py",
+    "agent/",
     "evidence/",
     "test_explain.py",
     "views/test_explain_channels.py",

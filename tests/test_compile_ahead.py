@@ -1,4 +1,4 @@
-"""Compiling on two cores: begun once, waited for, never left behind; and the toys compile all that a real run needs."""
+"""Compiling on two cores: started once, waited for, never left behind; the toy pair compiles all that a run needs."""
 
 import os
 import subprocess
@@ -21,19 +21,19 @@ class Process:
         self.did.append("kill")
 
 
-def test_nothing_is_begun_where_it_is_done_or_would_only_be_in_the_way(monkeypatch):
-    monkeypatch.setattr(compile_ahead.subprocess, "Popen", lambda *given, **more: pytest.fail("it was begun"))
+def test_nothing_is_started_where_it_is_done_or_there_is_one_core(monkeypatch):
+    monkeypatch.setattr(compile_ahead.subprocess, "Popen", lambda *given, **more: pytest.fail("it was started"))
     for done, cores in ((True, 2), (False, 1), (False, None)):
         monkeypatch.setattr(compile_ahead, "is_compiled", lambda done=done: done)
         monkeypatch.setattr(os, "cpu_count", lambda cores=cores: cores)
-        with compile_ahead.compiling_ahead() as begun:
-            assert begun is None
-            compile_ahead.finish_compiling(begun)
+        with compile_ahead.compiling_ahead() as started:
+            assert started is None
+            compile_ahead.finish_compiling(started)
 
 
 @pytest.fixture
-def begun(monkeypatch):
-    """Commands that were begun, each with a process that does nothing."""
+def started(monkeypatch):
+    """Commands that were started, each with a process that does nothing."""
     commands = []
     monkeypatch.setattr(compile_ahead, "is_compiled", lambda: False)
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
@@ -41,17 +41,17 @@ def begun(monkeypatch):
     return commands
 
 
-def test_the_other_process_compiles_the_channels(begun, monkeypatch):
-    told = []
+def test_the_other_process_compiles_the_channels(started, monkeypatch):
+    reported = []
     with compile_ahead.compiling_ahead() as process:
-        assert begun == [[sys.executable, "-m", "rlea.agent.compile_ahead"]]
+        assert started == [[sys.executable, "-m", "rlea.agent.compile_ahead"]]
         monkeypatch.setattr(compile_ahead, "compile_game", lambda: process.did.append("game"))
-        compile_ahead.finish_compiling(process, lambda *given: told.append(given[:3]))
+        compile_ahead.finish_compiling(process, lambda *given: reported.append(given[:3]))
         assert process.did == ["game", "wait"]
-    assert told == [("compile", number, 2) for number in range(3)]
+    assert reported == [("compile", number, 2) for number in range(3)]
 
 
-def test_an_interrupted_run_leaves_no_process_behind(begun):
+def test_an_interrupted_run_leaves_no_process_behind(started):
     with pytest.raises(KeyboardInterrupt), compile_ahead.compiling_ahead() as process:
         raise KeyboardInterrupt
     assert process.did == ["kill", "wait"]
@@ -69,18 +69,19 @@ def test_compiled_is_what_lies_on_disk(monkeypatch, tmp_path):
     assert compile_ahead.is_compiled()
 
 
-def test_the_toys_are_asked_all_that_fused_asks():
+def test_the_toy_pair_can_be_aligned():
     compile_ahead.compile_game()
     compile_ahead.compile_channels()
     assert compile_ahead.is_compiled()
 
 
 @pytest.mark.slow
-def test_after_the_toys_nothing_is_left_to_compile(tmp_path):
+def test_after_the_toy_pair_nothing_is_left_to_compile(tmp_path):
     """Types count: other arrays, even if only read, would be compiled anew."""
     program = (
         "from numba.core import event\n"
-        "from rlea import compile_ahead, pipeline\n"
+        "from rlea import pipeline\n"
+        "from rlea.agent import compile_ahead\n"
         "from rlea.demo import demo_folder\n"
         "compile_ahead.compile_game()\n"
         "compile_ahead.compile_channels()\n"

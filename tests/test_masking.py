@@ -16,15 +16,14 @@ from rlea.errors import InputError
 from rlea.evidence.paris import ParisSettings, run_paris
 from rlea.graph import GraphPair, KnowledgeGraph, Links
 from rlea.graph.masking import hide, parse_hidden
-from rlea.graph.names import LABELS, SECOND_LABELS, is_readable, local_name
+from rlea.graph.names import LABELS, SECOND_LABELS, is_readable, local_name, plain
 from rlea.io.synthetic import SyntheticSettings, generate, synthetic_embeddings, write_synthetic
 from rlea.io.writers.vectors import write_embeddings
 from rlea.matching import Task
 from rlea.models import MODELS
-from rlea.models.embed import UNKNOWN, check_hidden, check_vectors, shown_uses
+from rlea.models.embed import UNKNOWN, check_hidden, check_vectors, embed_entities, shown_uses
 from rlea.models.name_vectors import readable_names
-from rlea.models.names import embed_names, plain
-from rlea.pipeline import embed_entities
+from rlea.models.names import embed_names
 from rlea.search.embeddings import Embeddings
 
 NEEDS_NAMES = [name for name, model in MODELS.items() if "names" in model.uses]

@@ -239,17 +239,6 @@ def test_threshold_by_hand():
     assert threshold_for(np.zeros(0), 0.9) == np.inf
 
 
-def test_a_mean_may_recover_only_downwards():
-    """The lowest confidence counts: means fall all the way, so the last that is enough is the lowest."""
-    rng = np.random.default_rng(0)
-    confidences = rng.random(200)
-    least = threshold_for(confidences, 0.8)
-    kept = confidences[confidences >= least]
-    assert kept.mean() >= 0.8
-    lower = confidences[confidences < least].max()
-    assert confidences[confidences >= lower].mean() < 0.8
-
-
 def test_ties_at_the_threshold_do_not_break_the_promise():
     confidences = np.array([1.0, 0.8, 0.8])  # 1 and one 0.8 would do, but there is no telling the two apart
     assert confidences[confidences >= threshold_for(confidences, 0.9)].mean() >= 0.9

@@ -1,4 +1,4 @@
-"""Learning what pairs are worth: planted truths, losses by hand, Newton's answer, who has seen what, and reward."""
+"""Learning to score pairs: planted truths, losses by hand, Newton's answer, and who has seen what."""
 
 from dataclasses import replace
 
@@ -6,36 +6,25 @@ import numpy as np
 import pytest
 
 from rlea.agent import learning
-from rlea.agent.context import KeySettings, make_key
-from rlea.agent.features import COLUMNS, GROUPS
-from rlea.agent.learning import (
-    Examples,
-    ReinforceSettings,
-    Trial,
-    features_of,
-    fit_linear,
-    play_episode,
-    reinforce,
-    supervise,
-)
+from rlea.agent.learning import Examples, fit_linear, supervise, true_and_all
 from rlea.agent.pair_scorer import PairScorer, ScorerSettings
 
-WIDTH = len(COLUMNS)
-MARK = COLUMNS.index("kind source")  # the column in which truths are planted
-SMALL = KeySettings(hidden=16, members=1, epochs=20)
+WIDTH = 21
+MARK = 11  # the column in which truths are planted
+SMALL = ScorerSettings(hidden=16, members=1, epochs=20, scale=8.0, offset=0.3)
 
 
 def planted(seed=0, num_groups=60, size=5, dangling=0.25):
-    """Groups of pairs with random features and keys; the true pair of a group is marked, some groups have none."""
+    """Groups of pairs with random features; the true pair of a group is marked, some groups have none."""
     rng = np.random.default_rng(seed)
     features = rng.standard_normal((num_groups * size, WIDTH)).astype(np.float32)
-    keys = rng.normal(0.3, 0.1, num_groups * size).astype(np.float32)
+    priorities = rng.normal(0.3, 0.1, num_groups * size).astype(np.float32)
     truths = np.arange(num_groups) * size + rng.integers(0, size, num_groups)
     truths[rng.random(num_groups) < dangling] = -1
     features[:, MARK] = 0
     features[truths[truths >= 0], MARK] = 1
     starts = np.arange(num_groups + 1) * size
-    return Examples(features, keys, np.arange(num_groups * size), starts, truths)
+    return Examples(features, priorities, np.arange(num_groups * size), starts, truths)
 
 
 def bent(seed=0, num_groups=120, size=4):
@@ -50,64 +39,43 @@ def bent(seed=0, num_groups=120, size=4):
     return replace(given, features=features)
 
 
-def plain(settings=SMALL, seed=0, **more):
-    """A key that takes features as they are."""
-    return make_key(settings, seed, **more)
+def fresh(settings=SMALL, seed=0, **more):
+    """A scorer that has learned nothing and takes features as they are."""
+    return PairScorer(WIDTH, settings, seed, **more)
 
 
 def trained(parts, settings=SMALL, seed=0):
-    """A key that has learned from parts, and its losses."""
-    key = make_key(settings, seed, parts=len(parts))
-    key.measure(*features_of(parts))
-    return key, supervise(key, parts)
+    """A scorer that has learned from parts, and its losses."""
+    scorer = fresh(settings, seed, parts=len(parts))
+    scorer.measure(*true_and_all(parts))
+    return scorer, supervise(scorer, parts)
 
 
-def share_first(key, examples, unseen=None):
+def share_first(scorer, examples, unseen=None):
     """How often the true pair of a group is put first, where there is one."""
     size = int(examples.starts[1])
-    worth = key.logits(examples.features, examples.keys, unseen).reshape(-1, size)
+    logits = scorer.logits(examples.features, examples.priorities, unseen).reshape(-1, size)
     has_truth = examples.truths >= 0
-    return (worth.argmax(axis=1) == examples.truths % size)[has_truth].mean()
+    return (logits.argmax(axis=1) == examples.truths % size)[has_truth].mean()
 
 
 # ---- examples -------------------------------------------------------------------------------------------------------
 
 
 def test_join_shifts_pairs_and_groups():
-    first = Examples(
-        np.full((2, WIDTH), 1, np.float32),
-        np.array([1, 2], np.float32),
-        np.array([1, 0]),
-        np.array([0, 1, 2]),
-        np.array([1, -1]),
-    )
-    second = Examples(
-        np.full((3, WIDTH), 2, np.float32),
-        np.array([3, 4, 5], np.float32),
-        np.array([0, 2, 1]),
-        np.array([0, 3]),
-        np.array([2]),
-    )
-    joined = Examples.join([first, second, first])
-    assert joined.keys.tolist() == [1, 2, 3, 4, 5, 1, 2]
+    def make(priorities, places, starts, truths, mark):
+        features = np.full((len(priorities), WIDTH), mark, np.float32)
+        return Examples(features, np.array(priorities, np.float32), *map(np.array, (places, starts, truths)))
+
+    first, second = make([1, 2], [1, 0], [0, 1, 2], [1, -1], 1), make([3, 4, 5], [0, 2, 1], [0, 3], [2], 2)
+    none = first.some(np.zeros(2, np.bool_))
+    joined = Examples.join([none, first, second, none, first])
+    assert joined.priorities.tolist() == [1, 2, 3, 4, 5, 1, 2]
     assert joined.features[:, 0].tolist() == [1, 1, 2, 2, 2, 1, 1]
     assert joined.places.tolist() == [1, 0, 2, 4, 3, 6, 5]
     assert joined.starts.tolist() == [0, 1, 2, 5, 6, 7]
     assert joined.truths.tolist() == [1, -1, 4, 6, -1]
-    assert supervise(plain(), [joined])[0]["loss"] > 0
-    alone = Examples.join([second])
-    assert alone.starts.tolist() == second.starts.tolist()
-    assert alone.truths.tolist() == second.truths.tolist()
-
-
-def test_games_without_examples_are_joined_with_others():
-    features = np.ones((2, 1), np.float32)
-    some = Examples(features, features[:, 0], np.arange(2), np.array([0, 2]), np.array([1]))
-    none = Examples(features[:0], features[:0, 0], np.arange(0), np.array([0]), np.arange(0))
-    joined = Examples.join([none, some, none, some])
-    assert joined.starts.tolist() == [0, 2, 4]
-    assert joined.truths.tolist() == [1, 3]
-    assert joined.places.tolist() == [0, 1, 2, 3]
+    assert supervise(fresh(), [joined])[0]["loss"] > 0
 
 
 def test_some_groups_keep_their_pairs():
@@ -116,14 +84,14 @@ def test_some_groups_keep_their_pairs():
     groups = np.array([4, 2, 0, 2, 3]), np.array([0, 2, 3, 5])
     given = Examples(features, 10 * features[:, 0], *groups, np.array([2, -1, 3]))
     some = given.some(np.array([True, False, True]))
-    assert some.keys.tolist() == [20, 30, 40]
+    assert some.priorities.tolist() == [20, 30, 40]
     assert some.features[some.places, 0].tolist() == [4, 2, 2, 3]
     assert some.starts.tolist() == [0, 2, 4]
-    assert some.keys[some.truths].tolist() == [20, 30]
+    assert some.priorities[some.truths].tolist() == [20, 30]
     some.features[:] = -1
     assert features.min() == 0  # a copy
     none = given.some(np.zeros(3, np.bool_))
-    assert (len(none.keys), none.starts.tolist(), len(none.truths)) == (0, [0], 0)
+    assert (len(none.priorities), none.starts.tolist(), len(none.truths)) == (0, [0], 0)
     every, nobody = given.some(np.ones(3, np.bool_)), given.some(np.array([False, True, False]))
     assert every.features[every.places, 0].tolist() == [4, 2, 0, 2, 3]
     assert nobody.truths.tolist() == [-1]
@@ -131,7 +99,7 @@ def test_some_groups_keep_their_pairs():
 
 def test_features_of_all_pairs_and_of_the_true_ones():
     parts = [planted(0, 10), planted(1, 20)]
-    every, true = features_of(parts)
+    every, true = true_and_all(parts)
     assert len(every) == 150
     assert len(true) == sum((part.truths >= 0).sum() for part in parts)
     assert (true[:, MARK] == 1).all()
@@ -143,19 +111,20 @@ def test_features_of_all_pairs_and_of_the_true_ones():
 def test_the_loss_by_hand_no_match_included():
     """Three groups over four pairs: a truth, no match, and one in which the same pair stands again."""
     features = np.zeros((4, WIDTH), np.float32)
-    keys = np.array([0.55, 0.3, 0.05, 100.3], np.float32)
-    examples = Examples(features, keys, np.array([0, 1, 1, 2, 0, 3]), np.array([0, 2, 4, 6]), np.array([0, -1, 3]))
-    worth = 8.0 * (keys.astype(float) - 0.3)  # 2, 0, -2, 800
+    priorities = np.array([0.55, 0.3, 0.05, 100.3], np.float32)
+    ends = np.array([0, 1, 1, 2, 0, 3]), np.array([0, 2, 4, 6])
+    examples = Examples(features, priorities, *ends, np.array([0, -1, 3]))
+    logits = 8.0 * (priorities.astype(float) - 0.3)  # 2, 0, -2, 800
     groups = [
-        np.log(1 + np.exp(2) + np.exp(0)) - worth[0],
+        np.log(1 + np.exp(2) + np.exp(0)) - logits[0],
         np.log(1 + np.exp(0) + np.exp(-2)),
         0.0,  # so far above no match that there is nothing to lose
     ]
     held = replace(SMALL, prior=1e12, epochs=1)  # the linear part stays where it begins
-    losses = supervise(plain(held), [examples])
+    losses = supervise(fresh(held), [examples])
     assert losses[0]["loss"] == pytest.approx(sum(groups) / 3, rel=1e-4)
     # Derivatives by the logits: chances, summed over groups, less one where the pair is right.
-    logits, errors = worth.astype(np.float32), np.empty(4, np.float32)
+    logits, errors = logits.astype(np.float32), np.empty(4, np.float32)
     own = (examples.places, examples.starts, examples.truths)
     assert learning._softmax_errors(logits, *own, errors) == pytest.approx(sum(groups), rel=1e-5)
     chances = np.exp([2, 0, 0, -2]) / np.repeat([1 + np.exp(2) + 1, 1 + 1 + np.exp(-2)], 2)
@@ -163,24 +132,24 @@ def test_the_loss_by_hand_no_match_included():
 
 
 def test_supervision_lowers_the_loss_and_puts_the_planted_truth_first():
-    examples, fresh = planted(0), planted(1)
-    before = make_key(SMALL)
-    key, losses = trained([examples])
+    examples, others = planted(0), planted(1)
+    before = fresh()
+    scorer, losses = trained([examples])
     assert [row["epoch"] for row in losses] == list(range(1, 21))
     assert losses[-1]["loss"] < losses[0]["loss"] < 1.0
-    assert share_first(before, fresh) < 0.5
-    assert share_first(key, fresh) > 0.95
-    worth = key.logits(fresh.features, fresh.keys).reshape(-1, 5)
-    has_truth = fresh.truths >= 0
-    assert (worth.max(axis=1)[has_truth] > 0).mean() > 0.9
-    assert (worth.max(axis=1)[~has_truth] < 0).mean() > 0.9  # better no match
+    assert share_first(before, others) < 0.5
+    assert share_first(scorer, others) > 0.95
+    logits = scorer.logits(others.features, others.priorities).reshape(-1, 5)
+    has_truth = others.truths >= 0
+    assert (logits.max(axis=1)[has_truth] > 0).mean() > 0.9
+    assert (logits.max(axis=1)[~has_truth] < 0).mean() > 0.9  # better no match
 
 
 @pytest.mark.parametrize("bends", [0, 3])
 def test_slopes_alone_find_a_planted_truth(bends):
-    key, losses = trained([planted(0)], replace(SMALL, epochs=0, bends=bends))
+    scorer, losses = trained([planted(0)], replace(SMALL, epochs=0, bends=bends))
     assert len(losses) == 1
-    assert share_first(key, planted(1)) > 0.95
+    assert share_first(scorer, planted(1)) > 0.95
 
 
 def test_networks_find_what_no_slope_can_tell():
@@ -205,66 +174,40 @@ def test_bends_find_what_is_true_in_the_middle():
     assert share_first(trained([examples], replace(SMALL, epochs=0, bends=3))[0], examples) > 0.9
 
 
-def three_columns():
-    """80 entities with three pairs each: the second column marks the right one, the first misleads."""
-    rng = np.random.default_rng(0)
-    right = rng.integers(0, 3, 80)
-    features = rng.random((240, 3), np.float32)
-    truths = np.arange(80) * 3 + right
-    features[:, 1] = 0
-    features[truths, 1] = 1
-    features[truths, 0] -= 0.5
-    return Examples(features, features[:, 0].copy(), np.arange(240), np.arange(0, 241, 3), truths)
-
-
-@pytest.mark.parametrize("settings", [ScorerSettings(epochs=0, bends=3), ScorerSettings(epochs=60, rate=5e-3)])
-def test_it_learns_which_column_to_believe(settings):
-    given = three_columns()
-    scorer = PairScorer(3, replace(settings, members=1))
-    scorer.measure(*features_of([given]))
-    right = given.truths - np.arange(80) * 3
-    before = scorer.logits(given.features, given.keys).reshape(-1, 3).argmax(axis=1)
-    assert (before == right).mean() < 0.3
-    supervise(scorer, [given])
-    worth = scorer.logits(given.features, given.keys).reshape(-1, 3)
-    assert (worth.argmax(axis=1) == right).all()
-    assert (worth[np.arange(80), right] > 0).mean() > 0.9  # better than no match
-
-
 def test_supervision_is_reproducible_and_hangs_on_the_seed():
     parts = [planted(seed, 30) for seed in range(2)]
-    keys = [trained(parts, replace(SMALL, members=2), seed)[0] for seed in (0, 0, 1)]
-    worths = [key.logits(parts[0].features, parts[0].keys).tobytes() for key in keys]
-    assert worths[0] == worths[1] != worths[2]
-    assert keys[0].linear.tobytes() == keys[2].linear.tobytes()  # what is convex does not
+    scorers = [trained(parts, replace(SMALL, members=2), seed)[0] for seed in (0, 0, 1)]
+    found = [scorer.logits(parts[0].features, parts[0].priorities).tobytes() for scorer in scorers]
+    assert found[0] == found[1] != found[2]
+    assert scorers[0].linear.tobytes() == scorers[2].linear.tobytes()  # what is convex does not
 
 
 def test_no_examples_change_nothing():
     none = planted(0, 0)
-    key = make_key(SMALL, parts=2)
-    before = {name: array.copy() for name, array in key.state().items()}
-    assert supervise(key, [none, none]) == []
-    for name, array in key.state().items():
+    scorer = fresh(parts=2)
+    before = {name: array.copy() for name, array in scorer.state().items()}
+    assert supervise(scorer, [none, none]) == []
+    for name, array in scorer.state().items():
         np.testing.assert_array_equal(array, before[name])
 
 
 def test_a_part_without_examples_is_no_hindrance():
     """Its member learns from the others, to the last epoch; those who would ask it about theirs learn as well."""
     none, some = planted(0, 0), planted(0)
-    key, losses = trained([some, none, planted(2)])
+    scorer, losses = trained([some, none, planted(2)])
     assert len(losses) == 20
     for unseen in range(3):
-        assert share_first(key, planted(1), unseen) > 0.9
+        assert share_first(scorer, planted(1), unseen) > 0.9
 
 
 def test_the_loss_of_joined_examples_is_the_mean_of_their_groups():
     held = replace(SMALL, prior=1e12, epochs=1)
     parts = [planted(0, 10), planted(1, 30)]
-    alone = [supervise(plain(held), [part])[0]["loss"] for part in parts]
+    alone = [supervise(fresh(held), [part])[0]["loss"] for part in parts]
     mean = pytest.approx((10 * alone[0] + 30 * alone[1]) / 40, rel=1e-5)
-    assert supervise(plain(held), [Examples.join(parts)])[0]["loss"] == mean
+    assert supervise(fresh(held), [Examples.join(parts)])[0]["loss"] == mean
     # With two parts each member is asked about the one, and learns from the other.
-    row = supervise(plain(held, parts=2), parts)[0]
+    row = supervise(fresh(held, parts=2), parts)[0]
     assert row["loss"] == row["held_out_loss"] == pytest.approx(sum(alone) / 2, rel=1e-5)
 
 
@@ -276,23 +219,23 @@ def test_a_member_never_saw_the_part_that_it_leaves_out(epochs):
     """The left-out part is changed: its members keep their slopes to the last bit, and the others do not."""
     parts = [planted(seed, 30) for seed in range(3)]
     settings = replace(SMALL, members=2, epochs=epochs, patience=100)
-    key = make_key(settings, parts=3)
-    again = make_key(settings, parts=3)
-    supervise(key, parts)
+    scorer = fresh(settings, parts=3)
+    again = fresh(settings, parts=3)
+    supervise(scorer, parts)
     rng = np.random.default_rng(0)
     changed = replace(
         parts[1],
         features=parts[1].features + rng.standard_normal(parts[1].features.shape, np.float32),
-        truths=np.roll(parts[1].truths, 1) % len(parts[1].keys),
+        truths=np.roll(parts[1].truths, 1) % len(parts[1].priorities),
     )
     supervise(again, [parts[0], changed, parts[2]])
-    for member in range(len(key.linear)):
-        same = key.left_out(member) == 1
-        assert (key.linear[member].tobytes() == again.linear[member].tobytes()) == same
-    asked = [scorer.logits(parts[1].features, parts[1].keys, 1) for scorer in (key, again)]
+    for member in range(len(scorer.linear)):
+        same = scorer.left_out(member) == 1
+        assert (scorer.linear[member].tobytes() == again.linear[member].tobytes()) == same
+    asked = [one.logits(parts[1].features, parts[1].priorities, 1) for one in (scorer, again)]
     if not epochs:
         assert asked[0].tobytes() == asked[1].tobytes()
-    others = [scorer.logits(parts[0].features, parts[0].keys, 0) for scorer in (key, again)]
+    others = [one.logits(parts[0].features, parts[0].priorities, 0) for one in (scorer, again)]
     assert not np.array_equal(*others)
 
 
@@ -304,9 +247,9 @@ def test_answers_that_are_noise_are_known_by_who_has_seen_them_only():
         part = planted(seed, 12, dangling=0.0)
         part.features[:, MARK] = 0
         parts.append(replace(part, truths=np.arange(12) * 5 + rng.integers(0, 5, 12)))
-    key, _ = trained(parts, replace(SMALL, prior=0.01, epochs=0))
-    seen = np.mean([share_first(key, part) for part in parts])
-    unseen = np.mean([share_first(key, part, number) for number, part in enumerate(parts)])
+    scorer, _ = trained(parts, replace(SMALL, prior=0.01, epochs=0))
+    seen = np.mean([share_first(scorer, part) for part in parts])
+    unseen = np.mean([share_first(scorer, part, number) for number, part in enumerate(parts)])
     assert seen > 0.5
     assert unseen < 0.35  # one in five
 
@@ -342,9 +285,9 @@ def test_the_last_step_counts_if_it_is_the_best():
     parts = [bent(seed, 200) for seed in range(2)]
     short, _ = trained(parts, replace(SMALL, epochs=1, rate=1e-2))
     harmful, _ = trained(parts, replace(SMALL, epochs=1, rate=100.0))
-    fresh = make_key(SMALL, parts=2)
-    assert not np.array_equal(short.weights, fresh.weights)
-    np.testing.assert_array_equal(harmful.weights, fresh.weights)
+    start = fresh(parts=2).weights
+    assert not np.array_equal(short.weights, start)
+    np.testing.assert_array_equal(harmful.weights, start)
 
 
 # ---- the linear part ------------------------------------------------------------------------------------------------
@@ -359,7 +302,7 @@ def penalised(linear, start, parts, prior):
     moved = linear - start
     loss, slopes = 0.5 * prior * moved @ moved, prior * moved
     for part in parts:
-        rows = np.column_stack([part.keys, np.ones(len(part.keys)), part.features]).astype(np.float64)
+        rows = np.column_stack([part.priorities, np.ones(len(part.priorities)), part.features]).astype(np.float64)
         for low, high, truth in zip(part.starts[:-1], part.starts[1:], part.truths, strict=True):
             own = rows[part.places[low:high]]
             logits = np.append(own @ linear, 0.0)
@@ -405,7 +348,7 @@ def test_the_answer_does_not_hang_on_the_order_of_groups():
     place = np.empty(1000, np.int64)
     place[rows] = np.arange(1000)
     truths = np.where(given.truths[order] < 0, -1, place[given.truths[order]])
-    mixed = replace(given, features=given.features[rows], keys=given.keys[rows], truths=truths)
+    mixed = replace(given, features=given.features[rows], priorities=given.priorities[rows], truths=truths)
     found = []
     for parts in ([given], [mixed], [given.some(order < 70), given.some(order >= 70)]):
         linear = scorer.linear[0].copy()
@@ -436,118 +379,3 @@ def test_huge_keys_do_not_break_newton():
     used = 2 + WIDTH
     losses = [penalised(x[:used], before[:used], [given], 1.0)[0] for x in (before, linear)]
     assert losses[1] < losses[0]
-
-
-# ---- reward ---------------------------------------------------------------------------------------------------------
-
-
-def test_an_episode_by_eye():
-    source, target = np.array([0, 0, 1, 1, 2], np.int32), np.array([0, 1, 0, 1, 1], np.int32)
-    rewards = np.array([1, -1, -1, 1, -1], np.float32)
-    order = np.array([2, 0, 3, 1, 4])
-    chances = np.array([0.9, 0.9, 0.4, 0.6, 0.9])
-    # Pair 2 is refused, 0 is matched, 3 is matched; 1 and 4 find an entity taken.
-    draws = np.array([0.5, 0.5, 0.5, 0.5, 0.5])
-    actions, got_source, got_target = play_episode(order, source, target, rewards, chances, draws, 3, 2)
-    assert actions.tolist() == [1, -1, 0, 1, -1]
-    assert got_source.tolist() == [1, 1, 0]
-    assert got_target.tolist() == [1, 1]
-    # A lucky draw matches pair 2: only 0-1 is left for source 0, and it loses, too.
-    draws = np.array([0.5, 0.5, 0.1, 0.5, 0.5])
-    actions, got_source, got_target = play_episode(order, source, target, rewards, chances, draws, 3, 2)
-    assert actions.tolist() == [-1, 1, 1, -1, -1]
-    assert got_source.tolist() == [-1, -1, 0]
-    assert got_target.tolist() == [-1, -1]
-
-
-def trial(seed=0, size=40, sign=1.0):
-    """Every source has two pairs, with its own target and with the next one's; the right ones are marked."""
-    rng = np.random.default_rng(seed)
-    source = np.repeat(np.arange(size), 2)
-    target = np.column_stack([np.arange(size), (np.arange(size) + 1) % size]).ravel()
-    right = source == target
-    features = 0.1 * rng.standard_normal((2 * size, WIDTH)).astype(np.float32)
-    features[:, MARK] = np.where(right, 1, -1)
-    keys = rng.normal(0.3, 0.02, 2 * size).astype(np.float32)
-    rewards = (sign * np.where(right, 1, -1)).astype(np.float32)
-    return Trial(features, keys, source.astype(np.int32), target.astype(np.int32), rewards), right
-
-
-@pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_reward_decides_what_is_learned(sign):
-    """There is no choice: right pairs become likelier and wrong ones less; with rewards turned round, the reverse."""
-    scene, right = trial()
-    alone = np.arange(len(right), dtype=np.int32)  # every pair of entities of its own
-    scene = replace(scene, source_ids=alone, target_ids=alone, rewards=np.float32(sign) * scene.rewards)
-    key = make_key(SMALL)
-    before = key.logits(scene.features, scene.keys)
-    history = reinforce(key, [scene], ReinforceSettings(rate=3e-3), 100, seed=0)
-    after = key.logits(scene.features, scene.keys)
-    assert (sign * (after - before)[right] > 0.5).all()
-    assert (sign * (after - before)[~right] < -0.5).all()
-    assert history[-1]["reward_undrawn"] == 40 > history[0]["reward_undrawn"]
-    assert len(history) == 100
-
-
-@pytest.mark.parametrize("members", [1, 3])
-@pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_rivals_are_told_apart_by_reward(sign, members):
-    """Every entity has a right pair and a wrong one: what is rewarded comes first and is matched in the end."""
-    scene, right = trial(sign=sign)
-    key = make_key(replace(SMALL, members=members))
-    history = reinforce(key, [scene], ReinforceSettings(rate=3e-3), 60, seed=0)
-    worth = key.logits(scene.features, scene.keys)
-    assert sign * (worth[right].mean() - worth[~right].mean()) > 0.3
-    assert history[-1]["aligned_undrawn"] == history[-1]["reward_undrawn"] == 40 > history[0]["reward_undrawn"]
-
-
-def test_no_reward_no_change():
-    scene, _ = trial()
-    key = make_key(SMALL)
-    silent = replace(scene, rewards=np.zeros_like(scene.rewards))
-    before = key.weights.tobytes()
-    reinforce(key, [silent], ReinforceSettings(), 5, seed=0)
-    assert key.weights.tobytes() == before
-
-
-def test_reinforcement_is_reproducible_reports_and_takes_trials_in_turn():
-    scenes = [trial(0, 10)[0], trial(1, 30)[0]]
-    rows, worths = [], []
-    for seed in (0, 0, 1):
-        key = make_key(SMALL)
-        told = []
-        history = reinforce(key, scenes, ReinforceSettings(rate=1e-2), 6, seed, told.append)
-        assert told == history
-        rows.append(history)
-        worths.append(key.logits(scenes[0].features, scenes[0].keys))
-    assert rows[0] == rows[1]
-    assert worths[0].tobytes() == worths[1].tobytes()
-    assert worths[0].tobytes() != worths[2].tobytes()
-    lengths = [row["length"] for row in rows[0]]
-    assert max(lengths[::2]) <= 20 < min(lengths[1::2])
-
-
-# ---- what is not seen -----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("group", list(GROUPS))
-def test_groups_that_are_not_seen_do_not_count(group):
-    examples, fresh = planted(), planted(1)
-    key, _ = trained([examples], replace(SMALL, without=(group,)))
-    hidden = [COLUMNS.index(name) for name in GROUPS[group]]
-    rng = np.random.default_rng(5)
-    changed, other = examples.features.copy(), examples.features.copy()
-    changed[:, hidden] = rng.normal(0, 10, (len(changed), len(hidden)))
-    rest = [column for column in range(WIDTH) if column not in hidden]
-    other[:, rest] += 1
-    worth = key.logits(examples.features, examples.keys)
-    np.testing.assert_array_equal(key.logits(changed, examples.keys), worth)
-    assert not np.allclose(key.logits(other, examples.keys), worth)
-    # Where it is hidden the planted truth cannot be found.
-    first = share_first(key, fresh)
-    assert first < 0.5 if MARK in hidden else first > 0.9
-
-
-def test_unknown_groups_are_refused():
-    with pytest.raises(ValueError, match="no such group of features: evidense"):
-        KeySettings(without=("evidense", "kind"))

@@ -1,12 +1,11 @@
-"""Memory of links: who counts, both ways round, and how far relations correspond, against hand and plain Python."""
+"""Memory of links: which links count, both ways, and how far relations correspond, by hand and in plain Python."""
 
 import numpy as np
 import pytest
 
-from rlea.agent.memory import SMOOTHING, Board, Memory, opposite
+from planted import make_graph
+from rlea.agent.memory import SMOOTHING, Graphs, Memory, opposite
 from rlea.graph import Links
-
-from .conftest import make_graph
 
 
 def edges(around, entity):
@@ -15,30 +14,30 @@ def edges(around, entity):
     return list(zip(around.relation_ids[part].tolist(), around.neighbour_ids[part].tolist(), strict=True))
 
 
-def random_board(rng, num_source=12, num_target=14, num_edges=40, num_relations=3):
+def random_graphs(rng, num_source=12, num_target=14, num_edges=40, num_relations=3):
     """Two unrelated random graphs, with loops, parallel edges and entities without any."""
-    graphs = []
+    made = []
     for prefix, size in (("s", num_source), ("t", num_target)):
         names = [f"{prefix}{i:02}" for i in range(size)]
         ends = rng.integers(0, size - 1, (num_edges, 2))  # the last has no edges
         kinds = rng.integers(0, num_relations, num_edges)
         rows = [(names[h], f"r{r}", names[t]) for (h, t), r in zip(ends, kinds, strict=True)]
-        graphs.append(make_graph(sorted(set(rows)), names))
-    return Board.of(*graphs)
+        made.append(make_graph(sorted(set(rows)), entities=names))
+    return Graphs.of(*made)
 
 
-def random_memory(rng, board, num_seeds=3, num_matches=5):
-    """Random links of a board, one-to-one."""
+def random_memory(rng, graphs, num_seeds=3, num_matches=5):
+    """Random one-to-one links of two graphs."""
     count = num_seeds + num_matches
-    source, target = rng.permutation(board.num_source)[:count], rng.permutation(board.num_target)[:count]
+    source, target = rng.permutation(graphs.num_source)[:count], rng.permutation(graphs.num_target)[:count]
     seeds = Links.of(source[:num_seeds], target[:num_seeds])
     weights = rng.random(num_matches).astype(np.float32)
-    return Memory.of(board, seeds, source[num_seeds:], target[num_seeds:], weights)
+    return Memory.of(graphs, seeds, source[num_seeds:], target[num_seeds:], weights)
 
 
 def plain_correspondence(memory):
     """The definition with dictionaries: shared edges over the geometric mean of the edges that each graph has."""
-    source, target = memory.board.source, memory.board.target
+    source, target = memory.graphs.source, memory.graphs.target
     links = dict(zip(memory.source_ids.tolist(), memory.target_ids.tolist(), strict=True))
     trust = dict(zip(memory.source_ids.tolist(), memory.weights.tolist(), strict=True))
     back = {t: s for s, t in links.items()}
@@ -59,10 +58,10 @@ def plain_correspondence(memory):
 @pytest.fixture
 def small():
     """a and b are seeds, c and d matches of weight 1/2 and 1/4."""
-    source = make_graph([("a", "r", "b"), ("b", "r", "c"), ("a", "q", "c"), ("c", "r", "d"), ("d", "r", "e")], [])
-    target = make_graph([("A", "R", "B"), ("B", "R", "C"), ("A", "Q", "D"), ("C", "Q", "D"), ("E", "R", "A")], [])
-    board = Board.of(source, target)
-    return Memory.of(board, Links.of([0, 1], [0, 1]), [2, 3], [2, 3], [0.5, 0.25])
+    source = make_graph([("a", "r", "b"), ("b", "r", "c"), ("a", "q", "c"), ("c", "r", "d"), ("d", "r", "e")])
+    target = make_graph([("A", "R", "B"), ("B", "R", "C"), ("A", "Q", "D"), ("C", "Q", "D"), ("E", "R", "A")])
+    graphs = Graphs.of(source, target)
+    return Memory.of(graphs, Links.of([0, 1], [0, 1]), [2, 3], [2, 3], [0.5, 0.25])
 
 
 def test_correspondence_by_hand(small):
@@ -76,17 +75,17 @@ def test_correspondence_by_hand(small):
     assert small.correspondence.dtype == np.float32
 
 
-def test_a_relation_turned_round_corresponds():
-    source = make_graph([("a", "child", "b"), ("b", "child", "c")], [])
-    target = make_graph([("B", "parent", "A"), ("C", "parent", "B")], [])
-    memory = Memory.of(Board.of(source, target), Links.of([0, 1, 2], [0, 1, 2]))
+def test_an_inverse_relation_corresponds():
+    source = make_graph([("a", "child", "b"), ("b", "child", "c")])
+    target = make_graph([("B", "parent", "A"), ("C", "parent", "B")])
+    memory = Memory.of(Graphs.of(source, target), Links.of([0, 1, 2], [0, 1, 2]))
     np.testing.assert_allclose(memory.correspondence, [[0, 2 / 3], [2 / 3, 0]], rtol=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_correspondence_equals_the_plain_form(seed):
     rng = np.random.default_rng(seed)
-    memory = random_memory(rng, random_board(rng))
+    memory = random_memory(rng, random_graphs(rng))
     assert memory.correspondence.max() > 0
     assert memory.correspondence.max() <= 1
     np.testing.assert_allclose(memory.correspondence, plain_correspondence(memory), rtol=1e-5)
@@ -94,7 +93,7 @@ def test_correspondence_equals_the_plain_form(seed):
 
 def test_counterparts_both_ways(small):
     assert small.counterparts.tolist() == [0, 1, 2, 3, -1]
-    crossed = Memory.of(small.board, Links.of([4], [0]), [0, 2], [3, 1], [0.5, 0.75])
+    crossed = Memory.of(small.graphs, Links.of([4], [0]), [0, 2], [3, 1], [0.5, 0.75])
     assert crossed.counterparts.tolist() == [3, -1, 1, -1, 0]
     assert crossed.counterparts_back.tolist() == [4, 2, -1, 0, -1]
     assert crossed.trust.tolist() == [0.5, 0, 0.75, 0, 1]
@@ -103,7 +102,7 @@ def test_counterparts_both_ways(small):
 
 def test_a_match_of_a_seeds_entity_is_left_out(small):
     """One says otherwise of a seed's source, one of a seed's target, one repeats a seed, one is new."""
-    memory = Memory.of(small.board, Links.of([0, 1], [0, 1]), [0, 2, 1, 3], [2, 1, 1, 3], [0.9, 0.8, 0.7, 0.4])
+    memory = Memory.of(small.graphs, Links.of([0, 1], [0, 1]), [0, 2, 1, 3], [2, 1, 1, 3], [0.9, 0.8, 0.7, 0.4])
     assert memory.source_ids.tolist() == [0, 1, 3]
     assert memory.target_ids.tolist() == [0, 1, 3]
     np.testing.assert_array_equal(memory.weights, np.array([1, 1, 0.4], np.float32))
@@ -111,11 +110,11 @@ def test_a_match_of_a_seeds_entity_is_left_out(small):
 
 
 def test_nothing_known_and_nothing_there():
-    empty = Board.of(make_graph([], []), make_graph([], []))
+    empty = Graphs.of(make_graph(), make_graph())
     assert Memory.of(empty, Links.empty()).correspondence.shape == (0, 0)
-    board = Board.of(make_graph([("a", "r", "b")], []), make_graph([("A", "R", "B")], []))
-    assert not Memory.of(board, Links.empty()).correspondence.any()
-    assert (board.num_source, board.num_target) == (2, 2)
+    graphs = Graphs.of(make_graph([("a", "r", "b")]), make_graph([("A", "R", "B")]))
+    assert not Memory.of(graphs, Links.empty()).correspondence.any()
+    assert (graphs.num_source, graphs.num_target) == (2, 2)
 
 
 def test_opposite_is_the_other_orientation():

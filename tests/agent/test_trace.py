@@ -68,12 +68,6 @@ def test_the_best_pairs_of_every_source_are_kept(rows):
         assert [(-w, t) for w, t in zip(values.tolist(), targets.tolist(), strict=True)] == best
 
 
-def test_a_pass_without_logits_keeps_its_order_alone():
-    trace = Trace.of(decisions_of(Pairs.of(np.array([0, 1]), np.array([1, 0])), None, [(1, 0)]))
-    assert trace.step(1) == 1
-    assert len(trace.pairs(1)[0]) == len(trace.logits) == 0
-
-
 def test_saved_and_loaded_it_is_the_same(trace, tmp_path):
     path = tmp_path / "new" / "decisions.safetensors"
     empty = Trace.of(decisions_of(Pairs.of(np.zeros(0), np.zeros(0)), np.zeros(0, np.float32)))

@@ -111,14 +111,9 @@ def test_equal_vectors_share_the_hit(measure):
         assert (twice.hits_at_1, twice.mrr) == (pytest.approx(0.5), pytest.approx(0.75))
     alone = rank_metrics(Embeddings(vectors, vectors, measure=measure), links, np.arange(500))
     assert twice.mr == pytest.approx(2 * alone.mr - 0.5)
-
-
-def test_lengths_do_not_matter_to_the_cosine():
-    rng = np.random.default_rng(1)
-    vectors = rng.normal(size=(50, 20)).astype(np.float32)
-    target = np.concatenate([vectors, 3 * vectors, 0.1 * vectors])  # 0.1 is no power of two: rounding differs
-    links = Links.of(np.arange(50), np.arange(50))
-    assert rank_metrics(Embeddings(vectors, target), links, np.arange(150)).hits_at_1 == pytest.approx(1 / 3)
+    if measure == "cosine":  # lengths do not matter, though 0.1 is no power of two and rounding differs
+        longer = Embeddings(vectors, np.concatenate([vectors, 3 * vectors, 0.1 * vectors]))
+        assert rank_metrics(longer, links, np.arange(1500)).hits_at_1 == pytest.approx(1 / 3)
 
 
 @pytest.mark.parametrize(("measure", "sparse"), [*((m, False) for m in MEASURES), ("cosine", True), ("inner", True)])
@@ -222,16 +217,6 @@ def test_rare_features_first_finds_what_the_full_product_finds(measure):
     assert (two[1][:20] >= 2).all()
 
 
-@either_kind
-def test_progress_reaches_the_end(sparse, monkeypatch):
-    monkeypatch.setattr(ranks, "BLOCK_LINKS", 4)
-    monkeypatch.setattr(ranks, "SPARSE_BLOCK_CELLS", 40)
-    seen = []
-    links = Links.of(np.arange(10), np.arange(10))
-    rank_metrics(planted(np.eye(10), sparse=sparse), links, np.arange(10), progress=lambda *report: seen.append(report))
-    assert seen == [("evaluate", 4, 10), ("evaluate", 8, 10), ("evaluate", 10, 10)]
-
-
 # ---- links ----------------------------------------------------------------------------------------------------------
 
 GOLD = Links.of([0, 1, 2, 3], [10, 11, 12, 13])
@@ -283,13 +268,12 @@ def test_renamed_links_score_the_same(seed):
     rng = np.random.default_rng(seed)
     found = Matching.of(rng.permutation(20)[:12], rng.permutation(20)[:12], rng.random(12).round(1))
     gold = Links.of(rng.permutation(20)[:10], rng.permutation(20)[:10])
-    new_source, new_target = rng.permutation(20), rng.permutation(20)
-    renamed = Matching.of(new_source[found.source_ids], new_target[found.target_ids], found.confidences)
-    renamed_gold = Links.of(new_source[gold.source_ids][::-1], new_target[gold.target_ids][::-1])
+    source, target = rng.permutation(20), rng.permutation(20)
+    renamed = Matching.of(source[found.source_ids], target[found.target_ids], found.confidences)
+    renamed_gold = Links.of(source[gold.source_ids][::-1], target[gold.target_ids][::-1])
     assert link_metrics(found, gold) == link_metrics(renamed, renamed_gold)
     one, two = precision_recall_curve(found, gold), precision_recall_curve(renamed, renamed_gold)
-    np.testing.assert_array_equal(one.precision, two.precision)
-    np.testing.assert_array_equal(one.recall, two.recall)
+    assert (one.precision.tolist(), one.recall.tolist()) == (two.precision.tolist(), two.recall.tolist())
     assert expected_calibration_error(found, gold) == pytest.approx(expected_calibration_error(renamed, renamed_gold))
 
 

@@ -10,8 +10,8 @@ import rlea
 from rlea.demo import demo_folder
 from rlea.evaluation.string_baseline import _plain_all, describe_probe, is_easy, probe_strings
 from rlea.graph import GraphPair, KnowledgeGraph, Links
+from rlea.graph.names import plain
 from rlea.io.readers import read_pair
-from rlea.models.names import plain
 
 COLUMNS = ["entity", "attribute", "value", "datatype", "language"]
 

@@ -12,20 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from planted import make_graph
 from rlea.evidence.attributes import AttributeSettings, compare_values, score_attributes
-from rlea.graph import GraphPair, KnowledgeGraph, Links
+from rlea.graph import GraphPair, Links
 from rlea.io.synthetic import SyntheticSettings, generate
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
-COLUMNS = ["entity", "attribute", "value", "datatype", "language"]
 
 
 def graph(literals, entities=()):
-    """A graph from (entity, attribute, value[, datatype[, language]]) rows."""
-    edges = pl.DataFrame(schema=dict.fromkeys(["head", "relation", "tail"], pl.String))
-    rows = [(*row, "", "")[:5] for row in literals]
-    frame = pl.DataFrame(rows, schema=dict.fromkeys(COLUMNS, pl.String), orient="row")
-    return KnowledgeGraph.build(edges, frame, entities=entities)
+    return make_graph((), literals, entities)
 
 
 def pair_of(source, target, seeds=(), **links):

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from planted import make_graph as graph
 from rlea.evaluation.metrics import link_metrics
 from rlea.evidence.paris import Alignment, ParisSettings, run_paris
 from rlea.evidence.paris.facts import RDF_TYPE, gather_facts
 from rlea.evidence.paris.literals import literal_keys
-from rlea.graph import GraphPair, KnowledgeGraph, Links, Literals
+from rlea.graph import GraphPair, Links, Literals
 from rlea.io.synthetic import SyntheticSettings, generate
 from rlea.matchers.paris import match
 from rlea.matching import Task
@@ -23,14 +24,6 @@ from rlea.search.embeddings import Embeddings
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 ONCE = ParisSettings(max_iterations=1, floor=0.001, theta=0.1)
-
-
-def graph(triples=(), literals=(), entities=()):
-    """A graph from (head, relation, tail) and (entity, attribute, value[, datatype]) rows."""
-    edges = pl.DataFrame(list(triples), schema=dict.fromkeys(["head", "relation", "tail"], pl.String), orient="row")
-    rows = [(*row, "", "")[:5] if len(row) == 3 else (*row, "") for row in literals]
-    columns = dict.fromkeys(["entity", "attribute", "value", "datatype", "language"], pl.String)
-    return KnowledgeGraph.build(edges, pl.DataFrame(rows, schema=columns, orient="row"), entities=entities)
 
 
 def pair_of(source, target, seeds=()):

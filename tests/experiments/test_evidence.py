@@ -10,7 +10,6 @@ from rlea.experiments import evidence
 from rlea.experiments.evidence import (
     ALL,
     BEGINNINGS,
-    COLUMNS,
     EXPERIMENT,
     NO_FOLD,
     NO_SEEDS,
@@ -109,7 +108,7 @@ def test_what_a_record_says(workspace):
     assert set(runs["quick no-seeds - no-names"]["settings"]["channels"]) == set(CHANNELS) - {"names"}
     assert "name" not in runs["quick no-seeds - no-names"]["beginning_of_run"]["witnesses"]
     lines = grid.store.lines.read_text().splitlines()
-    assert lines[0] == ",".join(COLUMNS)
+    assert lines[0] == ",".join(grid.store.columns)
     assert lines[1].startswith("quick,no-seeds,-,all,")
 
 

@@ -19,9 +19,7 @@ from rlea.experiments.store import Store
 
 
 def store_at(folder):
-    return Store(
-        folder / "cells", ("name", "pool", "hits@1", "seconds", "commit"), ("name", "pool"), {"name": ("b", "a")}
-    )
+    return Store(folder / "cells", ("name", "pool"), ("hits@1", "seconds"), {"name": ("b", "a")})
 
 
 def make_cells(names, ran, settings="as ever", fail=(), stop=()):
@@ -115,13 +113,13 @@ def test_lines_are_sorted_formatted_and_have_other_pools_last(tmp_path):
     store = store_at(tmp_path)
     for name, pool in (("z", "test"), ("a", "test-25%"), ("a", "test"), ("b", "test")):
         result = {"name": name, "pool": pool, "hits@1": 1 / 3, "seconds": 2.0}
-        store.keep({"result": result, "commit": "0123456789ab"})
+        store.keep({"result": result, "commit": "0123456789ab", "seed": 0})
     assert store.lines.read_text().splitlines() == [
-        "name,pool,hits@1,seconds,commit",
-        "b,test,0.3333,2.000,0123456789ab",
-        "a,test,0.3333,2.000,0123456789ab",
-        "z,test,0.3333,2.000,0123456789ab",
-        "a,test-25%,0.3333,2.000,0123456789ab",
+        "name,pool,hits@1,seconds,commit,seed",
+        "b,test,0.3333,2.000,0123456789ab,0",
+        "a,test,0.3333,2.000,0123456789ab,0",
+        "z,test,0.3333,2.000,0123456789ab,0",
+        "a,test-25%,0.3333,2.000,0123456789ab,0",
     ]
     assert list(store.records()) == ["b", "a", "z", "a test-25%"]
 
@@ -162,7 +160,7 @@ def cell(name):
             file.write(name + "\\n")
         return {"result": {"hits@1": 0.5, "blob": "x" * 20000}}
     return Cell({"name": name}, lambda progress: {"seed": 0}, run, "again")
-store = Store(folder / "cells", ("name", "hits@1", "seed"), ("name",), {"name": ()})
+store = Store(folder / "cells", ("name",), ("hits@1",), {"name": ()})
 run_grids([Grid(store, [cell(f"{number:03d}") for number in range(40)])])
 """
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from rlea.experiments import EXPERIMENTS
-from rlea.experiments.deciding import COLUMNS, decide
+from rlea.experiments.deciding import decide, deciders_store
 from rlea.experiments.options import Options
 from rlea.experiments.workspace import Inputs, Workspace
 from rlea.graph import Links
@@ -66,7 +66,7 @@ def rows_of(folder, name="deciders"):
 def test_main_is_whole(main_run, folder):
     assert (main_run["done"], main_run["there"], main_run["failed"]) == (CELLS["main"], 0, {})
     rows, results = rows_of(folder), folder / "quick" / "results"
-    assert tuple(rows[0]) == COLUMNS
+    assert tuple(rows[0]) == deciders_store(results).columns
     hits = {(row["model"], row["decider"]): float(row["hits@1"]) for row in rows}
     assert len(hits) == CELLS["main"] == len(rows)
     runs = json.loads((results / "deciders.json").read_text())["runs"].values()

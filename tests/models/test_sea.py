@@ -1,19 +1,15 @@
 from dataclasses import replace
-from pathlib import Path
 
-import numba
 import numpy as np
-import polars as pl
 import pytest
 import torch
 
 from rlea.errors import InputError
-from rlea.graph import GraphPair, KnowledgeGraph, Links
+from rlea.graph import GraphPair, Links
 from rlea.io.synthetic import SyntheticSettings, generate
 from rlea.models import sea
 from rlea.models.early_stop import hits_at_1
-from rlea.models.sea import Entities, SEASettings, TorchTrainer, WrittenOutTrainer, train_sea
-from rlea.search.embeddings import Embeddings
+from rlea.models.sea import CompiledTrainer, Entities, SEASettings, TorchTrainer, train_sea
 
 SHORT = SEASettings(dim=16, max_epochs=14, batch_size=300, valid_from=4, valid_every=4, patience=9)
 
@@ -21,10 +17,6 @@ SHORT = SEASettings(dim=16, max_epochs=14, batch_size=300, valid_from=4, valid_e
 @pytest.fixture(scope="module")
 def pair() -> GraphPair:
     return generate(SyntheticSettings(num_entities=120))
-
-
-def bytes_of(embeddings: Embeddings) -> bytes:
-    return np.asarray(embeddings.source).tobytes() + np.asarray(embeddings.target).tobytes()
 
 
 def test_the_margin_by_hand():
@@ -73,7 +65,7 @@ def test_the_written_out_gradients_of_the_mappings_are_the_automatic_ones():
     arrays = sea.fresh_arrays(50, settings, seed=0)
     arrays["there"] += random.standard_normal((12, 12)).astype(np.float32) * np.float32(0.2)
     batch = Entities(*(random.integers(0, 50, size).astype(np.int32) for size in (9, 9, 20, 15)))
-    trainer = WrittenOutTrainer(arrays, settings)
+    trainer = CompiledTrainer(arrays, settings)
     loss, by_units, by_there, by_back = trainer._mapping_gradients(batch)
     units = torch.tensor(trainer.units(50), requires_grad=True)
     there, back = (torch.tensor(arrays[name], requires_grad=True) for name in ("there", "back"))
@@ -93,7 +85,7 @@ def test_written_out_epochs_equal_the_reference():
     random = np.random.default_rng(0)
     settings = SEASettings(dim=12, learning_rate=0.002)  # small: steps of Adam turn where a gradient changes its sign
     arrays = sea.fresh_arrays(60, settings, seed=0)
-    reference, written_out = TorchTrainer(arrays, settings, "cpu"), WrittenOutTrainer(arrays, settings)
+    reference, written_out = TorchTrainer(arrays, settings, "cpu"), CompiledTrainer(arrays, settings)
     for _ in range(3):
         ends, relations = random.integers(0, 50, (40, 2)), random.integers(50, 60, 40)
         positives = np.stack([ends[:, 0], relations, ends[:, 1]], axis=1).astype(np.int32)
@@ -126,71 +118,12 @@ def test_finds_a_planted_alignment():
     assert embeddings.name == "sea"
 
 
-def test_test_links_are_not_read(pair: GraphPair):
-    expected = bytes_of(train_sea(pair, SHORT, device="cpu"))
-    for test in (Links.empty(), Links.of([10**6, -5], [3, 3])):
-        assert bytes_of(train_sea(replace(pair, test=test), SHORT, device="cpu")) == expected
-
-
-def test_same_seed_same_bytes_for_any_number_of_threads(pair: GraphPair):
-    expected = bytes_of(train_sea(pair, SHORT, seed=1, device="cpu"))
-    threads = numba.get_num_threads()
-    try:
-        numba.set_num_threads(1)
-        alone = bytes_of(train_sea(pair, SHORT, seed=1, device="cpu"))
-    finally:
-        numba.set_num_threads(threads)
-    assert alone == expected
-    assert bytes_of(train_sea(pair, SHORT, seed=2, device="cpu")) != expected
-
-
-class KilledError(Exception):
-    pass
-
-
-@pytest.mark.parametrize("trainer", ["written out", "torch"])
-def test_a_run_that_was_killed_goes_on_to_the_same_bytes(
-    pair: GraphPair, tmp_path: Path, trainer: str, monkeypatch: pytest.MonkeyPatch
-):
-    if trainer == "torch":
-        monkeypatch.setattr(sea, "WrittenOutTrainer", TorchTrainer)
-    path = tmp_path / "sea.safetensors"
-
-    def kill(stage: str, done: float, total: float, note: str = "") -> None:
-        if done == 6:
-            raise KilledError
-
-    expected = train_sea(pair, SHORT, device="cpu")
-    with pytest.raises(KilledError):
-        train_sea(pair, SHORT, device="cpu", progress=kill, checkpoint=path)
-    resumed = train_sea(pair, SHORT, device="cpu", checkpoint=path)
-    assert resumed.info["resumed_at"] == [4]
-    assert bytes_of(resumed) == bytes_of(expected)
-    assert resumed.info["loss"] == expected.info["loss"]
-
-
-def test_the_loss_falls(pair: GraphPair):
-    told = []
-    train_sea(pair, SHORT, device="cpu", progress=lambda *call: told.append(call))
-    losses = [float(call[3].split()[1]) for call in told]
-    assert [call[:3] for call in told] == [("sea", epoch, 14) for epoch in range(1, 15)]
-    assert losses[-1] < losses[0] / 2
-
-
 def test_pairs_with_few_seeds_or_without_others_are_trained(pair: GraphPair):
     settings = replace(SHORT, batch_size=50, max_epochs=3, valid_from=1)
     few = replace(pair, train=Links.of(pair.train.source_ids[:2], pair.train.target_ids[:2]))
     assert train_sea(few, settings, device="cpu").info["epochs"] == 3
     every = Links.union([pair.train, pair.valid, pair.test])
     assert np.isfinite(train_sea(replace(pair, train=every, valid=Links.empty()), settings, device="cpu").info["loss"])
-
-
-def test_pairs_it_cannot_learn_from_are_refused(pair: GraphPair):
-    with pytest.raises(InputError, match="no training links, and SEA"):
-        train_sea(replace(pair, train=Links.empty()), SHORT)
-    empty = KnowledgeGraph.build(pl.DataFrame(schema={"head": pl.String, "relation": pl.String, "tail": pl.String}))
-    with pytest.raises(InputError, match="without relation triples"):
-        train_sea(replace(pair, source=empty), SHORT)
 
 
 def test_settings_that_cannot_train_are_refused():

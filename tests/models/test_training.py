@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields, replace
-from importlib import import_module
 
-import numpy as np
 import pytest
 import torch
 
 from rlea.errors import InputError
 from rlea.graph import Links
 from rlea.io.synthetic import SyntheticSettings, generate
-from rlea.models import MODELS
-from rlea.models.aligne import AlignESettings
-from rlea.models.jape import JAPESettings
+from rlea.models import MODELS, training
+from rlea.models.aligne import AlignESettings, train_aligne
+from rlea.models.jape import JAPE, JAPESettings
 from rlea.models.training import choose_device, identity, repeatable, require_positive
 
 TRAINED = [name for name, model in MODELS.items() if model.trained]
@@ -26,46 +24,20 @@ def pair():
     return generate(SyntheticSettings(num_entities=60))
 
 
-def train(name, pair, **more):
-    function = getattr(import_module(f"rlea.models.{MODELS[name].module}"), MODELS[name].function)
-    return function(pair, device="cpu", **more)
-
-
-@pytest.mark.parametrize("name", TRAINED)
-def test_nothing_is_learned_from_validation_and_test_links(name, pair):
-    """Other validation and test links, the same vectors: one epoch, so that there is nothing to choose from."""
-    rng = np.random.default_rng(0)
-    mixed = {
-        part: Links.of(links.source_ids, rng.permutation(links.target_ids))
-        for part, links in (("valid", pair.valid), ("test", pair.test))
-    }
-    one, other = train(name, pair, epochs=1), train(name, replace(pair, **mixed), epochs=1)
-    assert one.source.tobytes() == other.source.tobytes()
-    assert one.target.tobytes() == other.target.tobytes()
-    fewer = Links.of(pair.train.source_ids[:-2], pair.train.target_ids[:-2])
-    assert train(name, replace(pair, train=fewer), epochs=1).source.tobytes() != one.source.tobytes()
-
-
-@pytest.mark.parametrize("name", TRAINED)
-def test_no_epochs_are_refused(name, pair):
-    with pytest.raises(InputError, match="epochs is 0"):
-        train(name, pair, epochs=0)
-
-
 def test_every_setting_but_the_length_makes_another_run(pair):
     settings = JAPESettings()
-    own = identity(pair, settings, "JAPE", 1, 0, "cpu")
+    own = identity(pair, settings, JAPE, 0, "cpu")
     for field in fields(settings):
         value = getattr(settings, field.name)
         changed = replace(settings, **{field.name: value / 2 if isinstance(value, float) else value + 1})
-        is_same = identity(pair, changed, "JAPE", 1, 0, "cpu") == own
+        is_same = identity(pair, changed, JAPE, 0, "cpu") == own
         assert is_same == (field.name in ("max_epochs", "epochs_without_valid")), field.name
-    assert identity(replace(pair, test=Links.empty()), settings, "JAPE", 1, 0, "cpu") == own
+    assert identity(replace(pair, test=Links.empty()), settings, JAPE, 0, "cpu") == own
     for other in (
-        identity(replace(pair, valid=Links.empty()), settings, "JAPE", 1, 0, "cpu"),
-        identity(pair, settings, "JAPE", 2, 0, "cpu"),
-        identity(pair, settings, "JAPE", 1, 1, "cpu"),
-        identity(pair, settings, "JAPE", 1, 0, "cuda"),
+        identity(replace(pair, valid=Links.empty()), settings, JAPE, 0, "cpu"),
+        identity(pair, settings, type("Other", (JAPE,), {"version": 2}), 0, "cpu"),
+        identity(pair, settings, JAPE, 1, "cpu"),
+        identity(pair, settings, JAPE, 0, "cuda"),
     ):
         assert other != own
 
@@ -113,3 +85,65 @@ def test_the_callers_way_of_summing_is_given_back(monkeypatch):
             raise RuntimeError("something else")
     finally:
         torch.use_deterministic_algorithms(False)
+
+
+# ---- checkpoints ----
+
+SHORT = AlignESettings(dim=8, max_epochs=12, batch_size=300, refresh_every=3, valid_from=4, valid_every=4, patience=9)
+
+
+def bytes_of(embeddings):
+    return embeddings.source.tobytes() + embeddings.target.tobytes()
+
+
+def test_seconds_are_those_of_the_whole_training(pair, tmp_path, monkeypatch):
+    path = tmp_path / "aligne.checkpoint"
+    clock = iter(range(0, 10**6, 100))  # every look at it is 100 s after the one before
+    monkeypatch.setattr(training.time, "perf_counter", lambda: float(next(clock)))
+    first = train_aligne(pair, SHORT, device="cpu", checkpoint=path, epochs=4)
+    assert (first.info["seconds"], first.info["resumed_at"]) == (200, [])  # the second look is for the checkpoint
+    second = train_aligne(pair, SHORT, device="cpu", checkpoint=path, epochs=8)
+    assert (second.info["seconds"], second.info["resumed_at"]) == (300, [4])
+    third = train_aligne(pair, SHORT, device="cpu", checkpoint=path, epochs=9)
+    assert (third.info["seconds"], third.info["resumed_at"]) == (300, [4, 8])
+
+
+def test_resuming_is_said(pair, tmp_path):
+    path = tmp_path / "aligne.checkpoint"
+    train_aligne(pair, SHORT, device="cpu", checkpoint=path, epochs=7)
+    told = []
+    train_aligne(pair, SHORT, device="cpu", progress=lambda *call: told.append(call), checkpoint=path)
+    assert told[0] == ("aligne", 4, 12, "going on from epoch 4")
+    assert [call[1] for call in told[1:]] == list(range(5, 13))
+
+
+def test_a_checkpoint_beyond_the_epochs_asked_for_is_refused(pair, tmp_path):
+    path = tmp_path / "aligne.checkpoint"
+    train_aligne(pair, SHORT, device="cpu", checkpoint=path, epochs=8)
+    before = path.read_bytes()
+    with pytest.raises(InputError, match=r"aligne\.checkpoint: is the checkpoint of epoch 8.*delete it.*--epochs 8 or"):
+        train_aligne(pair, SHORT, device="cpu", checkpoint=path, epochs=7)
+    assert path.read_bytes() == before
+    assert train_aligne(pair, SHORT, device="cpu", checkpoint=path, epochs=8).info["epochs"] == 8
+
+
+def test_a_finished_run_is_not_trained_again(pair, tmp_path):
+    path = tmp_path / "aligne.checkpoint"
+    first = train_aligne(pair, SHORT, device="cpu", checkpoint=path)
+
+    def fail(stage, done, total, note=""):
+        raise AssertionError("trained again")
+
+    assert bytes_of(train_aligne(pair, SHORT, device="cpu", progress=fail, checkpoint=path)) == bytes_of(first)
+    with pytest.raises(InputError, match="its seed differ"):
+        train_aligne(pair, SHORT, seed=9, device="cpu", checkpoint=path)
+    with pytest.raises(InputError, match="its links differ"):
+        train_aligne(replace(pair, valid=Links.empty()), SHORT, device="cpu", checkpoint=path)
+
+
+def test_returns_the_vectors_of_the_best_validation(pair):
+    settings = replace(SHORT, dim=2, max_epochs=40, valid_every=1, valid_from=1, patience=40)
+    embeddings = train_aligne(pair, settings, device="cpu")
+    best = embeddings.info["epoch_of_vectors"]
+    assert best < 40
+    assert bytes_of(train_aligne(pair, settings, device="cpu", epochs=best)) == bytes_of(embeddings)

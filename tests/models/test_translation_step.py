@@ -1,6 +1,5 @@
 """Steps written out against automatic gradients and framework optimisers, and on examples small enough to check."""
 
-import numba
 import numpy as np
 import pytest
 import torch
@@ -8,7 +7,6 @@ import torch
 from rlea.models import mtranse, sea
 from rlea.models.row_adam import KEEP_FIRST, KEEP_SECOND, Adam, MatrixAdam
 from rlea.models.translation_step import (
-    Table,
     batch_rows,
     distance_gradient,
     mapped,
@@ -17,6 +15,7 @@ from rlea.models.translation_step import (
     parts,
     row_gradient,
 )
+from rlea.models.unit_rows import Table
 
 ROWS, ENTITIES, DIM = 60, 50, 24
 
@@ -157,25 +156,6 @@ def test_a_matrix_moves_as_adam_moves_it():
         parameter.grad = torch.tensor(gradient)
         reference.step()
     np.testing.assert_allclose(matrix.value, parameter.detach().numpy(), atol=1e-5)
-
-
-def test_any_number_of_threads_moves_rows_alike():
-    def run() -> bytes:
-        table = random_table()
-        adam = Adam.of({}, "", table, 0.01)
-        for step in range(3):
-            positives, (negatives, corrupt_tail) = random_triples(step), random_negatives(step)
-            adam.catch_up(table, batch_rows(ROWS, positives, negatives))
-            adam.step(table, margin_gradient(table, positives, negatives, corrupt_tail, 1.5)[1])
-        return table.raw.tobytes() + adam.second.tobytes()
-
-    expected = run()
-    threads = numba.get_num_threads()
-    try:
-        numba.set_num_threads(1)
-        assert run() == expected
-    finally:
-        numba.set_num_threads(threads)
 
 
 def test_rows_of_a_batch_come_once_and_without_none():

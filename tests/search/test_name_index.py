@@ -129,6 +129,9 @@ def test_finds_the_wanted_share_and_knows_how_much(more, planted_names):
         ("Ευρώπη", "Evropi"),
         ("서울", "Seoul"),
         ("きょうと", "Kyoto"),
+        ("北京", "Beijing"),
+        ("თბილისი", "Tbilisi"),
+        ("मुंबई", "Mumbai"),
         ("ＴＯＫＹＯ", "Tokyo"),
     ],
 )
@@ -150,9 +153,10 @@ def test_the_same_script_comes_before_the_other():
 
 def test_transliteration_of_one_and_of_many():
     forms = {
-        "Киев": "kiev", "Ёж": "yozh", "Подъезд": "podezd", "Αυστρία": "afstria", "Εύα": "eva", "Λουκάς": "loukas",
+        "Киев": "kiev", "Ёж": "ezh", "Подъезд": "podezd", "Αυστρία": "afstria", "Εύα": "eva", "Λουκάς": "loukas",
         "Προϊόν": "proion", "ΑΓΓΕΛΟΣ": "angelos", "Μπάμπης": "bampis", "Øresund": "oresund", "ファミリー": "famiri",
-        "ジョン": "jon", "ホップ": "hoppu", "日本": "日本", "Plain Name": "plain name", "": "",
+        "ジョン": "jon", "ホップ": "hoppu", "北京": "beijing", "दिल्ली": "dilli", "a\u2028b": "a b",
+        "Plain Name": "plain name", "": "",
     }  # fmt: skip
     for name, form in forms.items():
         assert transliterate(name) == form

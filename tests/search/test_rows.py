@@ -6,7 +6,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
-from rlea.search.rows import Scale, multiply_pairs, multiply_sparse_pairs, row_lengths, unit_rows, whole_of
+from rlea.search.rows import (
+    Scale,
+    inner_products,
+    multiply_pairs,
+    multiply_sparse_pairs,
+    row_lengths,
+    unit_rows,
+    whole_of,
+)
 
 
 def some_rows(seed, count=20, dim=37):
@@ -73,3 +81,11 @@ def test_sparse_pairs():
     rows, columns = np.arange(20), np.arange(20)[::-1]
     found = multiply_sparse_pairs(csr_matrix(source), csr_matrix(target), rows, columns)
     np.testing.assert_allclose(found, (source[rows] * target[columns]).sum(axis=1), rtol=1e-5)
+
+
+def test_inner_products():
+    rng = np.random.default_rng(0)
+    source, target = rng.standard_normal((5, 7), np.float32), rng.standard_normal((6, 7), np.float32)
+    rows, columns = np.array([0, 4, 2], np.int32), np.array([5, 0, 0], np.int32)
+    expected = (source @ target.T)[rows, columns]
+    np.testing.assert_allclose(inner_products(source, target, rows, columns), expected, rtol=1e-5)

@@ -34,7 +34,7 @@ def render_run(result, **more):
 # ---- plots ---------------------------------------------------------------------------------------------------------
 
 
-def test_only_the_calibration_has_a_diagonal_and_one_line_needs_no_legend(result):
+def test_plots_of_confidence(result):
     drawn = [plot.svg for plot in link_plots(result.matching, result.pair.test)]
     assert ["guide" in svg for svg in drawn] == [False, False, True]
     assert [len(shapes(svg, "polyline")) for svg in drawn] == [0, 2, 1]
@@ -43,20 +43,14 @@ def test_only_the_calibration_has_a_diagonal_and_one_line_needs_no_legend(result
     assert {"precision", "recall"} <= {text.text for text in shapes(drawn[1], "text")}
 
 
-def test_precision_and_recall_stand_over_the_confidence_that_is_asked_for():
-    """Right at 1.0, wrong at 0.5, right at 0.25; a fourth gold link is not found."""
+def test_precision_and_recall_over_the_threshold():
+    """Correct at 1.0, wrong at 0.5, correct at 0.25; a fourth gold link is not found."""
     matching = Matching.of([0, 1, 2], [0, 3, 2], [1.0, 0.5, 0.25])
     svg = link_plots(matching, Links.of([0, 1, 2, 3], [0, 1, 2, 3]))[1].svg
-    precision, recall = (
-        [tuple(map(float, place.split(","))) for place in line.get("points").split()]
-        for line in shapes(svg, "polyline")
-    )
-
-    def drawn(x, y):
-        return (pytest.approx(X0 + x * (X1 - X0), abs=0.06), pytest.approx(Y0 + y * (Y1 - Y0), abs=0.06))
-
-    assert precision == [drawn(1, 1), drawn(0.5, 1 / 2), drawn(0.25, 2 / 3)]
-    assert recall == [drawn(1, 1 / 4), drawn(0.5, 1 / 4), drawn(0.25, 2 / 4)]
+    drawn = [[tuple(map(float, p.split(","))) for p in line.get("points").split()] for line in shapes(svg, "polyline")]
+    for line, values in zip(drawn, ([1, 1 / 2, 2 / 3], [1 / 4, 1 / 4, 2 / 4]), strict=True):
+        expected = [(X0 + x * (X1 - X0), Y0 + y * (Y1 - Y0)) for x, y in zip((1, 0.5, 0.25), values, strict=True)]
+        assert line == [pytest.approx(point, abs=0.06) for point in expected]
 
 
 # ---- page -----------------------------------------------------------------------------------------------------------
@@ -69,16 +63,6 @@ def test_links_are_judged_as_the_metrics_judge_them(result):
     right, wrong = judge_links(Matching.of([0, 1, 5, 7], [10, 12, 11, 13], [1, 1, 1, 1]), gold)
     assert right.tolist() == [True, False, False, False]
     assert wrong.tolist() == [False, True, True, False]
-
-
-def test_the_tiles_say_of_how_many(result):
-    few = Links(result.pair.test.source_ids[:100], result.pair.test.target_ids[:100])
-    pair = replace(result.pair, test=few)
-    links = link_metrics(result.matching, few)
-    text = render_run(replace(result, pair=pair, links=links, standing=None))
-    assert links.ignored > 0
-    assert f"<b>{links.matched}</b><span>judged by gold: {links.correct} correct; {links.ignored} not judged" in text
-    assert f"precision, of {links.matched} judged" in text
 
 
 def test_without_gold_nothing_is_judged(result):
@@ -94,6 +78,12 @@ def test_without_gold_nothing_is_judged(result):
 
 
 def test_the_page_of_a_run(result):
+    few = Links(result.pair.test.source_ids[:100], result.pair.test.target_ids[:100])
+    links = link_metrics(result.matching, few)
+    assert links.ignored > 0
+    text = render_run(replace(result, pair=replace(result.pair, test=few), links=links, standing=None))
+    assert f"<b>{links.matched}</b><span>judged by gold: {links.correct} correct; {links.ignored} not judged" in text
+    assert f"precision, of {links.matched} judged" in text
     text = render_run(result)
     error = expected_calibration_error(result.matching, result.pair.test)
     assert f"expected calibration error: {error:.3f}" in text
@@ -106,15 +96,22 @@ def test_the_page_of_a_run(result):
     assert "<b>0</b><span>links</span>" in text
 
 
-def test_an_agent_shows_how_it_learnt(result):
+def test_an_agent_shows_its_training(result):
     history = [{"episode": 1 + n, "aligned": 10 * n, "length": 50 - n, "reward": n / 2 - 1} for n in range(5)]
     aligned, length, reward = (places(plot.svg) for plot in learning_plots({"agent": {"history": history}}))
     assert aligned == reward == [(pytest.approx(X0 + n * (X1 - X0) / 4), Y0 + n * (Y1 - Y0) / 4) for n in range(5)]
     assert (length[0], length[-1]) == ((X0, Y1), (X1, Y0))
     text, without = render_run(replace(result, info={"agent": {"history": history}})), render_run(result)
     assert text.count("<svg") == without.count("<svg") + 3
-    assert "No learning curves" in without
-    assert "No learning curves" not in text
+    assert ("No learning curves" in without, "No learning curves" in text) == (True, False)
+    # A long history is shown as means.
+    history = [{"episode": n, "aligned": n % 2, "length": 3, "reward": -1.0} for n in range(4000)]
+    aligned, length, _ = (places(plot.svg) for plot in learning_plots({"agent": {"history": history}}))
+    assert len(aligned) == CURVE_POINTS
+    assert {y for _, y in aligned} == {y for _, y in length} == {(Y0 + Y1) / 2}
+    # A record of another version may hold anything.
+    for info in ({"agent": 3}, {"agent": {"history": [1, {"episode": "x"}]}}, {"history": [["a"], 2, {"epoch": 1}]}):
+        assert learning_plots(info) == choice_rows(info) == []
 
 
 def test_the_course_of_every_training_is_drawn():
@@ -164,18 +161,3 @@ def test_what_the_agent_chose_is_marked_among_what_it_tried(chosen, marked):
     rows = choice_rows({"agent": {"history": history, "chosen": chosen}})
     assert [row[:3] for row in rows[1:3]] == [("0.67", "3", "24"), ("0.67", "fixed passes only", "24")]
     assert [place for place, row in enumerate(rows) if row[3]] == ([] if marked is None else [marked])
-
-
-@pytest.mark.parametrize(
-    "info", [{"agent": 3}, {"agent": {"history": [1, {"episode": "x"}]}}, {"history": [["a"], 2, {"epoch": 1}]}]
-)
-def test_a_record_of_another_hand_makes_no_curves(info):
-    assert learning_plots(info) == []
-    assert choice_rows(info) == []
-
-
-def test_a_long_history_is_shown_in_means():
-    history = [{"episode": n, "aligned": n % 2, "length": 3, "reward": -1.0} for n in range(4000)]
-    aligned, length, _ = (places(plot.svg) for plot in learning_plots({"agent": {"history": history}}))
-    assert len(aligned) == CURVE_POINTS
-    assert {y for _, y in aligned} == {y for _, y in length} == {(Y0 + Y1) / 2}

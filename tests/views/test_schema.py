@@ -45,23 +45,10 @@ def test_the_best_come_first_up_to_a_limit():
     assert [row[0] for row in rows] == [f"r{number}" for number in range(39, 39 - ROWS, -1)]
     assert f"(the best {ROWS} of 40)" in render_schema(Schema(relations=many))
     assert "(2 in total)" in render_schema(Schema(relations=many[:2]))
-    assert len(cells(render_schema(Schema(attributes=many), rows=3))[0]) == 3
-
-
-def test_tables_of_all_three_stand_in_their_order():
-    html = render_schema(Schema((KIND,), (KIND,), (KIND,)))
+    html = render_schema(Schema(many, many[:1], (Alignment('<b>"bold"</b>', "x & y", False, 1.0, 1.0),)))
     assert re.findall(r"<h3>(\w+)", html) == ["relations", "attributes", "classes"]
-    assert len(cells(html)) == 3
-
-
-def test_nothing_found_makes_nothing():
-    assert render_schema(Schema()) == ""
-
-
-def test_names_are_escaped():
-    html = render_schema(Schema(classes=(Alignment('<b>"bold"</b>', "x & y", False, 1.0, 1.0),)))
     assert "<b>" not in html
-    assert cells(html)[0][0][:2] == ['<b>"bold"</b>', "x & y"]
+    assert cells(html)[2][0][:2] == ['<b>"bold"</b>', "x & y"]
 
 
 def graph(*entities, names=None):
@@ -75,12 +62,11 @@ def pair():
     return GraphPair("people", graph("http://s.example/Ann"), target)
 
 
-def test_a_class_that_is_an_entity_goes_by_its_name(pair):
+def test_the_page_of_a_run_has_the_section_if_anything_corresponds(pair):
+    # A class that is an entity is shown by its name.
     assert cells(render_schema(Schema(classes=(KIND,)), pair))[0][0][:2] == ["Kind", "human"]
     assert cells(render_schema(Schema(classes=(KIND,))))[0][0][:2] == ["Kind", "Q5"]
 
-
-def test_the_page_of_a_run_has_the_section_where_there_is_something_to_say(pair):
     def page(**more):
         return render_run(pair, Matching.of([], [], []), {}, **more)
 

@@ -12,7 +12,7 @@ held-out ones away. Their CSLS is added to the logits with a weight that is chos
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -213,6 +213,9 @@ class Aligner:
         return Evidence(pair, encoder=self.encoder, vectors=own, progress=progress)
 
     def _start(self, evidence: Evidence, seeds: Links) -> Bootstrap:
+        graphs = (evidence.pair.source, seeds.source_ids), (evidence.pair.target, seeds.target_ids)
+        if any(ids.min(initial=0) < 0 or ids.max(initial=-1) >= graph.num_entities for graph, ids in graphs):
+            raise InputError("a seed names an entity that is not in its graph", remedy="give seeds of these two graphs")
         voters = [] if are_enough(seeds) else evidence.collect(seeds, seeds, self.channels)
         start = bootstrap(seeds, voters)
         if not len(start.links):
@@ -240,7 +243,7 @@ class Aligner:
             games[part] = replace(game, first=first, decisions=first)
             progress("agent: games", part + 1, len(games))
         told = [self._describe(channels[part], game.first.pairs, part) for part, game in enumerate(games)]
-        # Pseudo-seeds are the easy links: a scorer learned from them misjudges the others (docs/evidence.md).
+        # Pseudo-seeds are the easy links: a scorer learned from them misjudges the others (docs/agent.md).
         if STRUCTURE in self.channels and len(start.seeds) >= FEW_SEEDS:
             self._learn_pairs(start, games, told, progress)
         self._calibrate(games, told, progress)
@@ -283,13 +286,17 @@ class Aligner:
             progress("agent: supervision", state + 1, self.settings.states)
             if state + 1 < self.settings.states:
                 for part, (game, what) in enumerate(zip(games, told, strict=True)):
-                    games[part] = game.then(self._learned_pass(game.problem, game.decisions, what, unseen=part))
+                    rules = self.settings.passes, game.decisions, self._score_with(what, unseen=part), self._rate
+                    games[part] = game.then(play_learned(game.problem, *rules, num_passes=1)[-1])
 
     def _calibrate(self, games: list[HeldOut], told: list[_Described], progress: Progress) -> None:
         """Confidences from the links that held-out entities get in the end, right and wrong."""
         rows, right = [], []
         for part, (game, what) in enumerate(zip(games, told, strict=True)):
-            last = self._learned_passes(game.problem, game.first, what, unseen=part)[-1]
+            last, settings = game.first, self.settings.passes
+            if self.pair_scorer is not None:
+                rules = settings, last, self._score_with(what, unseen=part), self._rate
+                last = play_learned(game.problem, *rules, settings.learned)[-1]
             known, is_right = game.judge(last)
             rows.append(log_odds(last.pairs, last.logits)[last.places[known]])
             right.append(is_right[known])
@@ -344,7 +351,8 @@ class Aligner:
             for weights in self._options(propagation, count, None if best is None else best[1]):
                 last = first
                 if weights.is_learned:
-                    last = self._learned_passes(problem, first, what, add=weigh(csls, weights.vectors))[-1]
+                    rules = settings.passes, first, self._score_with(what, weigh(csls, weights.vectors)), self._rate
+                    last = play_learned(problem, *rules, settings.passes.learned)[-1]
                 score = num_right(last, valid)
                 row = {"stage": "choice", "propagation": propagation, "vectors": list(weights.vectors)}
                 self.history.append({**row, "is_learned": weights.is_learned, "valid_aligned": score})
@@ -419,7 +427,8 @@ class Aligner:
         if self.pair_scorer is not None and weights.is_learned:
             what = self._describe(channels, first.pairs)
             add = weigh([channel.score(first.pairs)[:, 0] for channel in fitted], weights.vectors)
-            passes += self._learned_passes(problem, first, what, add=add)
+            score = self._score_with(what, add)
+            passes = play_learned(problem, self.settings.passes, first, score, self._rate, self.settings.passes.learned)
         final = self.final_calibration or (self.calibration if weights.is_learned else Calibration())
         passes[-1] = _rated(passes[-1], final)
         return Outcome(passes, [*found, *fitted], start)
@@ -440,11 +449,12 @@ class Aligner:
 
     def _arrange(self, channels: Sequence[Channel]) -> list[Channel]:
         """Channels in the order of what was learned, silent ones in place of those that found nothing."""
-        if not self.layout:
+        is_learned = self.channel_scorer is not None or self.pair_scorer is not None
+        if not self.layout and not is_learned:
             return list(channels)
         there = {(channel.name, channel.columns): channel for channel in channels}
         unknown = [columns[0] for name, columns in there if (name, columns) not in self.layout]
-        if unknown and self.channel_scorer is not None:
+        if unknown and is_learned:
             raise InputError(
                 f"the agent has not learned what {unknown[0]} means, which this pair has",
                 remedy="leave that channel out, or fit an agent to this pair",
@@ -512,32 +522,10 @@ class Aligner:
         logits = ScoreTable(best, votes)(pairs) * np.float32(self.settings.votes)
         return _Described(features, logits - np.float32(self.settings.votes / 2))
 
-    def _learned_passes(
-        self,
-        problem: Problem,
-        first: Decisions,
-        what: _Described,
-        *,
-        add: Floats | None = None,
-        unseen: int | None = None,
-    ) -> list[Decisions]:
-        """The passes after the fixed ones; where no pair scorer was learned, the first one rated anew."""
-        if self.pair_scorer is None:
-            return [_rated(first, self.calibration)]
-        passes: list[Decisions] = []
-        for _ in range(self.settings.passes.learned):
-            passes.append(self._learned_pass(problem, passes[-1] if passes else first, what, add=add, unseen=unseen))
-        return passes or [first]
-
-    def _learned_pass(
-        self,
-        problem: Problem,
-        before: Decisions,
-        what: _Described,
-        *,
-        add: Floats | None = None,
-        unseen: int | None = None,
-    ) -> Decisions:
+    def _score_with(
+        self, what: _Described, add: Floats | None = None, unseen: int | None = None
+    ) -> Callable[[Features, Pairs], Floats]:
+        """The pair scorer as a function of what matches say; `add` is what fitted vectors add to its logits."""
         scorer = self.pair_scorer
         assert scorer is not None
 
@@ -546,10 +534,10 @@ class Aligner:
             logits = scorer.logits(every.columns, every.priorities, unseen)
             return logits if add is None else np.asarray(logits + add, np.float32)
 
-        def rate(pairs: Pairs, logits: Floats) -> Floats:
-            return self.calibration.confidences(log_odds(pairs, logits))
+        return score
 
-        return play_learned(problem, self.settings.passes, before, score, rate)
+    def _rate(self, pairs: Pairs, logits: Floats) -> Floats:
+        return self.calibration.confidences(log_odds(pairs, logits))
 
     # ---- keeping ----------------------------------------------------------------------------------------------------
 
@@ -584,6 +572,14 @@ class Aligner:
         about, arrays = load_agent_file(path)
         if about.get("format") != FORMAT:
             raise InputError("is no trained agent of this version", path=path, remedy="train it again")
+        try:
+            return Aligner._from_file(about, arrays)
+        except (KeyError, TypeError, ValueError) as problem:
+            what = f"{problem} is missing" if isinstance(problem, KeyError) else problem
+            raise InputError(f"is no whole agent: {what}", path=path, remedy="train it again") from problem
+
+    @staticmethod
+    def _from_file(about: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Aligner:
         settings = AgentSettings.from_dict(about["settings"])
         agent = Aligner(channels=about["channels"], encoder=about["encoder"], seed=about["seed"], settings=settings)
         agent.layout = tuple((name, tuple(columns)) for name, columns in about["layout"])
@@ -592,10 +588,7 @@ class Aligner:
         for name, (width, parts) in about["scorers"].items():
             scorer = loaded[name] = PairScorer(width, kinds[name], parts=parts)
             own = {key.partition(".")[2]: array for key, array in arrays.items() if key.startswith(f"{name}.")}
-            try:
-                scorer.load_state(own)
-            except ValueError as problem:
-                raise InputError(f"is no whole agent: {problem}", path=path, remedy="train it again") from problem
+            scorer.load_state(own)
         agent.channel_scorer, agent.pair_scorer = loaded.get("channels"), loaded.get("pairs")
         agent.calibration = Calibration(**about["calibration"])
         final = about["final_calibration"]

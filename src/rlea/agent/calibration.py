@@ -1,8 +1,7 @@
-"""Confidences that mean what they say: of links with 0.8, eight of ten are right.
+"""Calibrated confidences: of links with confidence 0.8, eight of ten are right.
 
-Fitted on links of entities that training held out, as the agent decides them: a logistic function of how clearly the
-pair stands out among the pairs of its source and of its target (log-odds of its softmax share, nobody being a rival
-too) and of its worth itself.
+Fitted on the links that held-out entities get: a logistic function of how clearly the pair leads the other pairs of
+its source and of its target (log-odds of its softmax share, no match being a rival too), and of its logit.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from numpy.typing import NDArray
 from rlea.arithmetic import exp, exp_of, log, log1p_of
 from rlea.search.pairs import Floats, Pairs
 
-FEWEST = 80  # links to fit to: the defaults are about as near the truth as a fit to fewer
-PLENTY = 1000  # from so many on an answer is taken for certain: to soften it would change next to nothing
+FEWEST = 80  # links in the calibration set; with fewer, the defaults do about as well
+PLENTY = 1000  # links from which on Platt's rule would change next to nothing
 PENALTY = 0.01  # on the squares of the slopes, beside a sum over all links: next to none
 MOST = 12.0  # log-odds are cut here: beyond, they say no more
 
@@ -29,7 +28,7 @@ class Calibration:
     bias: float = 0.0
     source: float = 0.5
     target: float = 0.5
-    worth: float = 0.0
+    logit: float = 0.0
 
     @staticmethod
     def fit(odds: Floats, right: NDArray[np.bool_]) -> Calibration | None:
@@ -38,9 +37,9 @@ class Calibration:
             return None
         rows, answers, weights = odds, right, np.ones(len(right))
         if len(right) < PLENTY:
-            # Few links are often told apart without an error, and the steepest curve fits best: every link would be
-            # certain, right or wrong. So each answer is held to be the other with a small chance, that of one more
-            # link of its kind going the other way (Platt's rule).
+            # A few links are often separated without an error, and then the steepest curve fits best: every link would
+            # be certain. So each answer counts as the opposite with a small probability, that of one more link of its
+            # kind going the other way (Platt's rule).
             counts = np.array([np.count_nonzero(~right), np.count_nonzero(right)])
             doubt = (1 / (counts + 2))[right.astype(np.int64)]
             rows, answers = np.concatenate([odds, odds]), np.concatenate([right, ~right])
@@ -59,21 +58,21 @@ class Calibration:
         return Calibration(float(log(share / (1 - share))), 0.0, 0.0, 0.0)
 
     def confidences(self, odds: Floats) -> Floats:
-        """Chances that links of these pairs are right, (num_pairs,) in (0, 1)."""
+        """Probabilities that links of these pairs are right, (num_pairs,) in (0, 1)."""
         values = odds.astype(np.float64)
-        logits = self.bias + (values[:, 0] * self.source + values[:, 1] * self.target + values[:, 2] * self.worth)
+        logits = self.bias + (values[:, 0] * self.source + values[:, 1] * self.target + values[:, 2] * self.logit)
         return np.asarray(1 / (1 + exp(-np.clip(logits, -30, 30))), np.float32)
 
 
-def log_odds(pairs: Pairs, worth: Floats) -> Floats:
-    """(num_pairs, 3): log-odds of each pair among the pairs of its source and nobody, of its target; and its worth."""
-    columns = [_odds(ids, worth) for ids in (pairs.source_ids, pairs.target_ids)]
-    return np.asarray(np.clip(np.column_stack([*columns, worth]), -MOST, MOST), np.float32)
+def log_odds(pairs: Pairs, logits: Floats) -> Floats:
+    """(num_pairs, 3): log-odds of each pair among those of its source and no match, of its target; and its logit."""
+    columns = [_odds(ids, logits) for ids in (pairs.source_ids, pairs.target_ids)]
+    return np.asarray(np.clip(np.column_stack([*columns, logits]), -MOST, MOST), np.float32)
 
 
-def _odds(ids: NDArray[np.int32], worth: Floats) -> NDArray[np.float64]:
-    """log(exp(worth) / (1 + sum of exp(others' worth))), without overflow."""
-    values = worth.astype(np.float64)
+def _odds(ids: NDArray[np.int32], logits: Floats) -> NDArray[np.float64]:
+    """log(exp(logits) / (1 + sum of exp(others' logits))), without overflow."""
+    values = logits.astype(np.float64)
     highest = np.zeros(int(ids.max(initial=0)) + 1)
     np.maximum.at(highest, ids, values)
     own = exp(values - highest[ids])

@@ -1,6 +1,6 @@
-"""The game of best-first matching in compiled code: pairs, their evidence, and who comes next.
+"""Best-first matching in compiled code: a heap of pairs, whose priorities rise with the matches of their neighbours.
 
-`best_first` says what the game is about; a plain Python form of the same rules stands in its tests.
+`rlea.matchers.best_first` explains the rules; a plain Python form of them is in its tests.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Rules = namedtuple("Rules", "weight creation floor smoothing kept_weight tempera
 
 @numba.njit(cache=True)
 def play(game, seed_source, seed_target, earlier_source, earlier_target, correspondence, frozen, rules):  # type: ignore[no-untyped-def]
-    """The game itself: spread what is known, then pop the best pair, accept it and spread it, until none is left."""
+    """Propagate the known links; then match the pair with the highest priority and propagate it, until none is left."""
     source, target = game.source, game.target
     open_source, open_target = source.is_open.copy(), target.is_open.copy()
     num_pairs = len(game.pair_source)
@@ -37,7 +37,7 @@ def play(game, seed_source, seed_target, earlier_source, earlier_target, corresp
     pair_supposed = np.zeros(room, np.float32)  # the part of the evidence that an earlier pass supposed
     table = make_table(pair_source, pair_target, num_pairs)
     heap_keys, heap_pairs = np.empty(room, np.float32), np.empty(room, np.int32)
-    heap_size = -1  # no heap yet: while the seeds are spread, no key is final
+    heap_size = -1  # no heap yet: while the seeds are propagated, no priority is final
     # Of pairs without evidence only the best of every source waits in the heap; `front` is its place in the source's
     # list. Most pairs die with one of their entities and are never looked at.
     front = game.list_starts.copy()
@@ -61,7 +61,7 @@ def play(game, seed_source, seed_target, earlier_source, earlier_target, corresp
     found_source, found_target = np.empty(most, np.int32), np.empty(most, np.int32)
     found_keys = np.empty(most, np.float32)
     num_found = 0
-    waiting = np.empty((3, 2), np.int32)  # matches to be spread in this step, with their shares
+    waiting = np.empty((3, 2), np.int32)  # matches to be propagated in this step, with their weights
     shares = np.empty(3, np.float32)
     cursor, num_known = 0, len(seed_source) + len(earlier_source)
     while True:
@@ -125,9 +125,9 @@ def play(game, seed_source, seed_target, earlier_source, earlier_target, corresp
             if not frozen:
                 _count(game, s, t, counterpart, counterpart_back, statistics)
             if supposed[s] == t and rules.kept_weight == 1:
-                continue  # all that the match says was supposed already
+                continue  # its evidence was counted already
             waiting[0, 0], waiting[0, 1], shares[0] = s, t, 1.0
-            if supposed[s] >= 0:  # what an earlier pass supposed of either entity no longer speaks
+            if supposed[s] >= 0:  # evidence of what an earlier pass supposed of either entity is withdrawn
                 waiting[num_waiting, 0], waiting[num_waiting, 1] = s, supposed[s]
                 shares[num_waiting] = -rules.kept_weight
                 num_waiting += 1
@@ -310,7 +310,7 @@ def _end_of_run(relations, start, stop):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def _step(game, o, p, statistics, frozen, rules):  # type: ignore[no-untyped-def]
-    """How much a match says about a pair of neighbours to which o leads on one side and p on the other."""
+    """Evidence of a match for a pair of neighbours to which o leads on one side and p on the other."""
     like = statistics[0][o, p]
     if not frozen:
         if like == 0:
@@ -321,7 +321,7 @@ def _step(game, o, p, statistics, frozen, rules):  # type: ignore[no-untyped-def
 
 @numba.njit(cache=True)
 def _correspondence(statistics, o, p, smoothing):  # type: ignore[no-untyped-def]
-    """How far relations o and p say the same: edges between matched entities that both have, over those each has."""
+    """How well relations o and p correspond: edges between matched entities that both have, over those each has."""
     counts, source_totals, target_totals = statistics
     both = counts[o, p]
     if both == 0:
@@ -361,8 +361,8 @@ def _confidences(  # type: ignore[no-untyped-def]
 ):
     """The share of every accepted pair among the pairs of its source and of its target, at their last keys.
 
-    A softmax each way, the two multiplied and rooted; the key counts as it was when the pair was accepted. Nobody is
-    a rival too, with a key of its own: an entity may have no counterpart, and a pair without rivals is not yet right.
+    A softmax each way; the geometric mean of the two. The priority of a link counts as it was when it was matched. No
+    match is a rival too, with a priority of its own: an entity may have no counterpart.
     """
     sums, sums_back = np.zeros(len(found_source)), np.zeros(len(found_source))
     for k in range(len(found_source)):

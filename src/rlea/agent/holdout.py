@@ -18,7 +18,7 @@ from rlea.agent.passes import Decisions, Problem, no_decisions
 from rlea.agent.propagation import draw_numbers
 from rlea.graph import GraphPair, Ids, Links
 
-# What numbers are drawn for: a link's part, its being learned from, its target's being taken away.
+# Uses of random numbers: a link's part, whether it is learned from, whether its target is taken away.
 PART, LEARNED, DANGLING = 1, 2, 3
 KEPT_PAIRS = 20  # best of an entity by priority that training looks at: the others are no rivals
 

@@ -14,23 +14,23 @@ from rlea.arithmetic import exp_of, log_of
 from rlea.search.pairs import Floats
 
 MOST_STEPS = 30  # of Newton's method; ten are usual
-NEXT_TO_NOTHING = 1e-4  # chance of a pair
+NEXT_TO_NOTHING = 1e-4  # probability of a pair
 ENOUGH_LINKS = 500  # held-out links from which on networks find more than noise
 
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """Pairs of entities whose link was held out, in groups: one entity's pairs each, with the true one or none."""
+    """Pairs of held-out entities, in groups: the pairs of one entity each, with the true one or none."""
 
     features: Floats  # (num_pairs, num_features)
     priorities: Floats  # (num_pairs,)
     places: NDArray[np.int64]  # (num_places,) pairs of the groups, one group after another
     starts: NDArray[np.int64]  # (num_groups + 1,)
-    truths: NDArray[np.int64]  # (num_groups,) the pair, or -1 where nobody is right: its counterpart is not among them
+    truths: NDArray[np.int64]  # (num_groups,) the true pair, or -1 where no match is right
 
     @staticmethod
     def join(parts: list[Examples]) -> Examples:
-        """All examples of several scenes, or of several states of one."""
+        """All examples of several games, or of several states of one."""
         shifts = np.cumsum([0] + [len(part.priorities) for part in parts[:-1]])
         starts, total = [np.zeros(1, np.int64)], 0
         for part in parts:  # one may be without a group
@@ -47,7 +47,7 @@ class Examples:
         )
 
     def some(self, chosen: NDArray[np.bool_]) -> Examples:
-        """The chosen groups alone, with the pairs that stand in them."""
+        """The chosen groups, with their pairs."""
         sizes = np.diff(self.starts)
         kept = self.places[np.repeat(chosen, sizes)]
         used, places = np.unique(kept, return_inverse=True)
@@ -68,7 +68,7 @@ def true_and_all(parts: list[Examples]) -> tuple[Floats, Floats]:
 
 
 def supervise(scorer: PairScorer, parts: list[Examples], *, networks: bool = True) -> list[dict[str, float]]:
-    """Raise the chance of the true pair among all pairs of its source, and of its target, and no match.
+    """Raise the probability of the true pair among all pairs of its source, and of its target, and no match.
 
     The loss of a group is log(1 + sum of exp(logit)) - logit of the true pair; without the second term where no match
     is right. Each member learns from all parts but one, and keeps the weights with the least loss on that one. With a
@@ -152,10 +152,10 @@ def _linear_loss(linear: NDArray[np.float64], start: NDArray[np.float64], batche
 
 
 @numba.njit(cache=True)
-def _add_newton(inputs, keys, logits, places, starts, truths, slope, curve):  # type: ignore[no-untyped-def]
+def _add_newton(inputs, priorities, logits, places, starts, truths, slope, curve):  # type: ignore[no-untyped-def]
     """Add first and second derivatives (lower triangle) of the loss of all groups by scale, bias and slopes.
 
-    Pairs with next to no chance are left out of the second ones: these only say how far to step.
+    Pairs with next to no probability are left out of the second ones: these only say how far to step.
     """
     size = len(slope)
     row, mean, light = np.empty(size), np.empty(size), np.empty(size)
@@ -171,16 +171,16 @@ def _add_newton(inputs, keys, logits, places, starts, truths, slope, curve):  # 
         light[:] = 0.0
         for place in range(low, high):
             pair = places[place]
-            chance = exp_of(logits[pair] - highest) / weight
-            row[0], row[1] = keys[pair], 1.0
+            probability = exp_of(logits[pair] - highest) / weight
+            row[0], row[1] = priorities[pair], 1.0
             for k in range(2, size):
                 row[k] = inputs[pair, k - 2]
-            if chance < NEXT_TO_NOTHING:
+            if probability < NEXT_TO_NOTHING:
                 for k in range(size):
-                    light[k] += chance * row[k]
+                    light[k] += probability * row[k]
                 continue
             for k in range(size):
-                own = chance * row[k]
+                own = probability * row[k]
                 mean[k] += own
                 for j in range(k + 1):
                     curve[k, j] += own * row[j]
@@ -190,7 +190,7 @@ def _add_newton(inputs, keys, logits, places, starts, truths, slope, curve):  # 
                 curve[k, j] -= mean[k] * mean[j]
         pair = truths[group]
         if pair >= 0:
-            slope[0] -= keys[pair]
+            slope[0] -= priorities[pair]
             slope[1] -= 1.0
             for k in range(2, size):
                 slope[k] -= inputs[pair, k - 2]

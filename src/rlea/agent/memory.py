@@ -1,4 +1,4 @@
-"""What was decided so far: seeds for certain, matches as far as they are trusted, what both say of relations."""
+"""The links so far: seeds with full weight, matches with their confidence; and which relations correspond."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SMOOTHING = 1.0  # pseudo-count against relations seen only once or twice
 
 @dataclass(frozen=True, eq=False)
 class Graphs:
-    """Two graphs seen from their entities: where the game is played. Made once for a pair of graphs."""
+    """The neighbourhoods of two graphs. Made once for a pair."""
 
     source: Neighbourhood
     target: Neighbourhood
@@ -39,7 +39,7 @@ class Graphs:
 
 @dataclass(frozen=True, eq=False)
 class Memory:
-    """Who is matched with whom. Seeds come first and weigh 1; matches weigh what they are trusted."""
+    """Links with weights. Seeds come first and weigh 1; matches weigh their confidence."""
 
     graphs: Graphs
     source_ids: Ids  # (num_links,)
@@ -49,7 +49,7 @@ class Memory:
 
     @staticmethod
     def of(graphs: Graphs, seeds: Links, source_ids: Any = (), target_ids: Any = (), weights: Any = ()) -> Memory:
-        """Seeds and matches; a match of an entity that a seed has already is left out."""
+        """Seeds and matches; matches of entities that have a seed are left out."""
         source, target = np.asarray(source_ids, np.int32), np.asarray(target_ids, np.int32)
         free = ~(np.isin(source, seeds.source_ids) | np.isin(target, seeds.target_ids))
         trusted = np.concatenate([np.ones(len(seeds), np.float32), np.asarray(weights, np.float32)[free]])
@@ -84,10 +84,10 @@ class Memory:
 
     @cached_property
     def correspondence(self) -> Floats:
-        """How far oriented relations o and p say the same: (source relations, target relations), in [0, 1].
+        """How well oriented relations o and p correspond: (source relations, target relations), in [0, 1].
 
-        Edges between linked entities that both graphs have, o in one and p in the other, over the geometric mean of the
-        edges that each has; every edge weighs the trust in both its ends.
+        Edges between linked entities that are in both graphs, as o in one and as p in the other, over the geometric
+        mean of the edges that each has; every edge weighs the product of the weights of its two ends.
         """
         source, target = self.graphs.source, self.graphs.target
         return np.asarray(

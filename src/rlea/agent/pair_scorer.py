@@ -1,13 +1,13 @@
 """How likely a pair is right, as a logit: a linear model, and with enough to learn from, small networks on top.
 
-    logit(s, t) = scale * (key(s, t) - offset) + slopes . features(s, t) + correction(features(s, t))
+    logit(s, t) = scale * (priority(s, t) - offset) + slopes . features(s, t) + correction(features(s, t))
 
-The key orders pairs well already, and training starts from it. First scale, offset and slopes are fitted: a convex
-problem with a unique solution. With `bends` the slope of a feature may change at as many values, quantiles of the true
-pairs; the problem stays convex. Then `correction`, a network with two hidden layers that begins at zero, learns what
-that gets wrong. Of an entity's pairs, and of no match with the logit 0, the softmax says which one is right.
+The priority orders pairs well already, and training starts from it. First scale, offset and slopes are fitted: a
+convex problem with a unique solution. With `bends` the slope of a feature may change at as many values, quantiles of
+the true pairs; the problem stays convex. Then `correction`, a network with two hidden layers that begins at zero,
+learns what that gets wrong. The softmax over an entity's pairs, and no match with logit 0, is the probability of each.
 
-The logits of several members are averaged: one network alone changes its mind with the random seed. Each is trained
+The logits of several members are averaged: a single network depends on the random seed. Each is trained
 without one part of the examples. `logits(..., unseen=part)` asks the members that have not learned from that part; it
 only said when their networks stopped, and all parts together gave the scales of the features. A second call of training
 goes on from the first: what was learned is the centre of the prior, and networks keep their weights.
@@ -45,8 +45,8 @@ class ScorerSettings:
     epochs: int = 100  # of the networks, at the most, over all examples at once; 0: there is no network
     bends: int = 0  # values of every feature at which its slope may change
     patience: int = 10  # epochs without a better loss on the part that is left out, before training stops
-    scale: float = 1.0  # of the key, before training
-    offset: float = 0.0  # key whose logit is 0, before training
+    scale: float = 1.0  # of the priority, before training
+    offset: float = 0.0  # priority whose logit is 0, before training
     prior: float = 10.0  # weight of the squares of the slopes, and of what scale and bias moved, beside a sum of losses
 
     def __post_init__(self) -> None:
@@ -55,7 +55,7 @@ class ScorerSettings:
 
 
 class PairScorer:
-    """Logits of pairs from their features and keys.
+    """Logits of pairs from their features and priorities.
 
     `linear` has a row a member: scale, bias (minus scale times offset), slopes. `weights` likewise: bias of the last
     layer, then the layers from the last to the first.
@@ -124,19 +124,19 @@ class PairScorer:
         """The part of the examples that a member is trained without; -1 where there is but one part."""
         return member % self.parts if self.parts > 1 else -1
 
-    def logits(self, features: Floats, keys: Floats, unseen: int | None = None) -> Floats:
+    def logits(self, features: Floats, priorities: Floats, unseen: int | None = None) -> Floats:
         """(num_pairs,) the mean of all members, or of those that have not seen this part of the examples."""
         members = [
             member
             for member in range(len(self.weights))
             if unseen is None or self.parts == 1 or self.left_out(member) == unseen
         ]
-        total = np.zeros(len(keys))
-        for low in range(0, len(keys), ROWS_AT_A_TIME):
+        total = np.zeros(len(priorities))
+        for low in range(0, len(priorities), ROWS_AT_A_TIME):
             rows = slice(low, low + ROWS_AT_A_TIME)
             inputs = self.inputs(features[rows])
             for member in members:
-                part = apply_linear(inputs, keys[rows], self.linear[member])
+                part = apply_linear(inputs, priorities[rows], self.linear[member])
                 if self.weights[member, : 1 + self.settings.hidden].any():  # else its network corrects nothing
                     part = forward(inputs, part, self.weights[member], self.settings.hidden, np.empty_like(part))
                 total[rows] += part
@@ -192,16 +192,16 @@ def gradient(inputs: Floats, weights: Floats, hidden: int, errors: Floats) -> ND
     return np.asarray(parts.sum(axis=0, dtype=np.float64))
 
 
-def apply_linear(inputs: Floats, keys: Floats, linear: NDArray[np.float64]) -> Floats:
+def apply_linear(inputs: Floats, priorities: Floats, linear: NDArray[np.float64]) -> Floats:
     """What a member makes of pairs before its network corrects it, (num_pairs,)."""
-    return np.asarray(_apply_linear(inputs, keys, linear))
+    return np.asarray(_apply_linear(inputs, priorities, linear))
 
 
 @numba.njit(cache=True)
-def _apply_linear(inputs, keys, linear):  # type: ignore[no-untyped-def]
-    result = np.empty(len(keys), np.float32)
-    for r in range(len(keys)):
-        total = linear[0] * keys[r] + linear[1]
+def _apply_linear(inputs, priorities, linear):  # type: ignore[no-untyped-def]
+    result = np.empty(len(priorities), np.float32)
+    for r in range(len(priorities)):
+        total = linear[0] * priorities[r] + linear[1]
         for i in range(inputs.shape[1]):
             total += linear[2 + i] * inputs[r, i]
         result[r] = total

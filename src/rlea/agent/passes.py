@@ -119,9 +119,9 @@ class Decisions:
 
 def no_decisions(pairs: Pairs | None = None) -> Decisions:
     """Nothing matched yet, over these pairs."""
-    nobody, nothing = np.zeros(0, np.int32), np.zeros(0, np.float32)
-    pairs = pairs or Pairs(nobody, nobody)
-    return Decisions(nobody, nobody, nothing, nothing, pairs, np.zeros(len(pairs), np.float32))
+    no_ids, nothing = np.zeros(0, np.int32), np.zeros(0, np.float32)
+    pairs = pairs or Pairs(no_ids, no_ids)
+    return Decisions(no_ids, no_ids, nothing, nothing, pairs, np.zeros(len(pairs), np.float32))
 
 
 def play_fixed(problem: Problem, settings: PassSettings, prior: Prior) -> Decisions:
@@ -139,25 +139,29 @@ def play_fixed(problem: Problem, settings: PassSettings, prior: Prior) -> Decisi
 def play_learned(
     problem: Problem,
     settings: PassSettings,
-    before: Decisions,
+    first: Decisions,
     score: Callable[[Features, Pairs], Floats],
     rate: Callable[[Pairs, Floats], Floats],
-) -> Decisions:
-    """One pass with learned priorities: `score` gives the logit of every pair, `rate` the confidence of its match.
+    num_passes: int,
+) -> list[Decisions]:
+    """The first decisions, then passes with learned priorities.
 
-    Both depend on features that do not change within the pass, so all pairs are scored in bulk. The pairs are those of
-    the pass before, which has brought in what matches create.
+    `score` gives the logit of every pair, `rate` the confidence of its match. Both depend on features that do not
+    change within a pass, so all pairs are scored in bulk. The pairs are those of the first decisions, which have
+    brought in what matches create.
     """
-    memory = memory_of(problem, before)
-    logits = score(features_of(problem, settings, before), before.pairs)
-    near = is_near(before.pairs, logits, settings.rivals)
-    pairs = Pairs(before.pairs.source_ids[near], before.pairs.target_ids[near])
-    game, rules = _game(problem, pairs, logits[near], no_extra()), _rules(settings, anchored=True)
-    (source_ids, target_ids, priorities, _), _, _ = play(
-        game, *_known_links(problem, before), memory.correspondence, True, rules
-    )
-    confidences = rate(before.pairs, logits)[find_pairs(before.pairs, source_ids, target_ids)]
-    return Decisions(source_ids, target_ids, priorities, confidences, before.pairs, logits)
+    pairs, passes = first.pairs, [first]
+    for _ in range(num_passes):
+        before = passes[-1]
+        memory = memory_of(problem, before)
+        logits = score(features_of(problem, settings, before), pairs)
+        near = is_near(pairs, logits, settings.rivals)
+        game, rules = _game(problem, pairs.some(near), logits[near], no_extra()), _rules(settings, anchored=True)
+        known = _known_links(problem, before)
+        (source_ids, target_ids, priorities, _), _, _ = play(game, *known, memory.correspondence, True, rules)
+        confidences = rate(pairs, logits)[find_pairs(pairs, source_ids, target_ids)]
+        passes.append(Decisions(source_ids, target_ids, priorities, confidences, pairs, logits))
+    return passes
 
 
 def features_of(problem: Problem, settings: PassSettings, decisions: Decisions) -> Features:

@@ -1,12 +1,12 @@
-"""Vectors re-estimated from what is known, without training: labels of linked entities spread over both graphs.
+"""Vectors without training: labels of linked entities are propagated over both graphs.
 
-Every link is a random vector, its label, the same in both graphs. At each step an entity takes the sum of its
-neighbours' vectors, weighed by how well the relation tells entities apart and less the more neighbours the neighbour
-has; seeds keep their labels. Relations that correspond turn vectors by the same random angles in both graphs, and back
-by the same when they are followed the other way, so that "born in Rome" and "died in Rome" differ. What an entity is
-then made of are the links around it, up to four steps away: two entities with the same links around them in the same
-relations have the same vector. A match's own label comes back to it as it was, by the way it went, and is taken out;
-what comes back by another way (a second relation between the same two, a circle of three) is turned and stays.
+Every link has a random vector, its label, the same in both graphs. At each step an entity takes the sum of its
+neighbours' vectors, weighted by how identifying the relation is, and less the more neighbours the neighbour has; seeds
+keep their labels. Corresponding relations rotate vectors by the same random angles in both graphs, and back when they
+are followed the other way, so that "born in Rome" and "died in Rome" differ. The vector of an entity then encodes the
+links around it, up to four steps away: two entities with the same links around them in the same relations have the
+same vector. A match's own label returns to it unchanged by the way it went, and is taken out; what returns by another
+way (a second relation between the same two, a triangle) is rotated and stays.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from rlea.search.candidates import hash_pair, mix
 from rlea.search.pairs import Floats
 from rlea.search.rows import lane_product
 
-LABELS, ANGLES = 11, 12  # what numbers are drawn for
+LABELS, ANGLES = 11, 12  # uses of random numbers
 
 
 @dataclass(frozen=True)
 class PropagationSettings:
-    """Chosen on validation links of EN_FR_15K_V1 and D_W_15K_V1."""
+    """How labels are propagated; chosen on validation links of EN_FR_15K_V1 and D_W_15K_V1."""
 
     dim: int = 256  # of one step; labels are random, so fewer dimensions are noise: 128 costs a point
     steps: int = 4
-    turned: float = 0.75  # share of the dimensions in which relations turn vectors; the rest tells neighbours alone
+    turned: float = 0.75  # share of the dimensions that relations rotate; the others only say who the neighbours are
     unknown: float = 0.4  # weight of a relation without a counterpart
     correspondence: float = 0.1  # from which two relations count as each other's counterparts
 
@@ -127,10 +127,10 @@ def _propagate_side(
 ) -> Floats:
     num_entities, dim, steps = len(around.starts) - 1, labels.shape[1], settings.steps
     degrees = np.diff(around.starts)
-    telling = around.functionality[opposite(around.relation_ids, len(around.functionality))]
+    identifying = around.functionality[opposite(around.relation_ids, len(around.functionality))]
     kinds = groups[around.relation_ids]
     known = np.where(kinds == 0, np.float32(settings.unknown), np.float32(1.0))
-    weights = (known * telling / np.sqrt(degrees[around.neighbour_ids])).astype(np.float32)
+    weights = (known * identifying / np.sqrt(degrees[around.neighbour_ids])).astype(np.float32)
     is_seed, is_match = np.zeros(num_entities, np.bool_), np.zeros(num_entities, np.bool_)
     is_seed[ids[: memory.num_seeds]] = True
     is_match[ids[memory.num_seeds :]] = True

@@ -15,9 +15,8 @@ import numpy as np
 
 from rlea.evaluation.metrics import link_metrics
 from rlea.graph import GraphPair, Ids, KnowledgeGraph, Links, choose_pool
-from rlea.graph.names import local_name
+from rlea.graph.names import local_name, spelling
 from rlea.matching import Matching
-from rlea.models.names import spelling
 
 RARE = 3  # a value shared by at most this many entities of a graph nearly identifies them
 EASY = 0.5  # above this share, a benchmark tests string comparison rather than alignment

@@ -59,10 +59,11 @@ class _Csls:
         inside = np.flatnonzero((rows >= 0) & (columns >= 0))
         rows, columns = rows[inside], columns[inside]
         asked = numbers(Pairs(rows, columns))
-        places = self.order[np.minimum(np.searchsorted(self.own, asked, sorter=self.order), max(len(self.own) - 1, 0))]
-        is_known = self.own[places] == asked if len(self.own) else np.zeros(len(asked), np.bool_)
-        scores = np.zeros(len(inside), np.float32)
-        scores[is_known] = found.pairs.scores[places[is_known]]
+        scores, is_known = np.zeros(len(inside), np.float32), np.zeros(len(inside), np.bool_)
+        if len(self.own):  # sparse vectors may have nothing in common
+            places = self.order[np.minimum(np.searchsorted(self.own, asked, sorter=self.order), len(self.own) - 1)]
+            is_known = self.own[places] == asked
+            scores[is_known] = found.pairs.scores[places[is_known]]
         others = np.flatnonzero(~is_known)
         scores[others] = found.score_pairs(rows[others], columns[others])
         csls = 2 * scores - self.means[0][rows] - self.means[1][columns]

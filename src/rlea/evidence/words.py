@@ -14,9 +14,8 @@ from rlea.evidence import WORDS
 from rlea.evidence.channel import Channel
 from rlea.evidence.vectors import by_products
 from rlea.graph import GraphPair, KnowledgeGraph
-from rlea.graph.names import is_readable
+from rlea.graph.names import is_readable, plain
 from rlea.graph.transliterate import transliterate
-from rlea.models.names import plain
 from rlea.progress import Progress
 from rlea.search.bags import count_terms, weigh_terms
 from rlea.search.candidates import find_candidates

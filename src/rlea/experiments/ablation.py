@@ -31,16 +31,13 @@ MODELS = ("aligne",)  # the paper does not say whose vectors it used
 VARIANTS = {"paper": "full", "paper-no-estimator": "without the estimator", "paper-random": "random environment"}
 CURVES = {"aligned": "right matches", "length": "decisions", "reward": "reward"}
 POINTS = 50  # of a curve: each of 500 episodes would be a record of megabytes
-COLUMNS = (
-    "model", "pair", "fold", "preset", "hits@1", "precision", "matched", "episodes", "aligned", "length", "reward",
-    "seconds", "peak_memory_mb", "commit", "seed",
-)  # fmt: skip
 
 
 def ablation_store(output: Path) -> Store:
     """Where the cells are kept."""
     order = {"pair": PAIRS, "model": TRAINED, "fold": FOLDS, "preset": tuple(VARIANTS)}
-    return Store(output / "ablation", COLUMNS, ("model", "pair", "fold", "preset"), order)
+    measures = ("hits@1", "precision", "matched", "episodes", *CURVES, "seconds", "peak_memory_mb")
+    return Store(output / "ablation", ("model", "pair", "fold", "preset"), measures, order)
 
 
 def grids(workspace: Workspace) -> list[Grid]:
@@ -106,7 +103,7 @@ def remarks(results: Results) -> str:
     """What the curves say beside the paper's."""
     return (
         "In the paper the estimator makes the agent learn faster, and the random environment keeps it from learning."
-        " docs/agent.md explains why the policy accepts nearly every pair, so that its links are those of greedy."
+        " docs/paper.md explains why the policy accepts nearly every pair, so that its links are those of greedy."
     )
 
 

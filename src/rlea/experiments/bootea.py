@@ -24,8 +24,9 @@ from rlea.experiments.grid import Cell, Grid
 from rlea.experiments.options import FOLDS, PAIRS, SHOWN_PAIRS, choose
 from rlea.experiments.published import TITLES
 from rlea.experiments.store import Store
-from rlea.experiments.workspace import Inputs, Workspace, all_inputs, model_module
+from rlea.experiments.workspace import Inputs, Workspace, all_inputs
 from rlea.graph import GraphPair, choose_pool
+from rlea.models import MODELS as ALL_MODELS
 from rlea.progress import Progress
 from rlea.search.embeddings import Embeddings
 from rlea.views.report.plots import dots_plot
@@ -34,15 +35,13 @@ MODELS = ("aligne", "bootea")
 DECIDERS = ("nearest", "seq", "paper", "rlea")
 JOINT = "joint"  # asked for like a decider, kept apart: it makes vectors of its own
 ROUNDS = 2
-JOINT_COLUMNS = (
-    "model", "pair", "fold", "rounds", "hits@1", "precision", "recall", "f1", "matched", "ece", "commit", "seed",
-)  # fmt: skip
-COLUMNS = {"nearest": "", "seq": " + Seq", "paper": " + RLEA as in the paper", "rlea": " + rlea"}
+ROWS = {"nearest": "", "seq": " + Seq", "paper": " + RLEA as in the paper", "rlea": " + rlea"}
 
 
 def joint_store(output: Path) -> Store:
     """Where joint rounds are kept: a record a pair, with all its rounds."""
-    return Store(output / "joint", JOINT_COLUMNS, ("model", "pair", "fold"), {"pair": PAIRS, "fold": FOLDS})
+    measures = ("rounds", "hits@1", "precision", "recall", "f1", "matched", "ece")
+    return Store(output / "joint", ("model", "pair", "fold"), measures, {"pair": PAIRS, "fold": FOLDS})
 
 
 def grids(workspace: Workspace) -> list[Grid]:
@@ -66,7 +65,7 @@ def joint_cell(inputs: Inputs) -> Cell:
     def wanted(progress: Progress) -> dict[str, Any]:
         settings = {"rounds": ROUNDS, "pool": "test", "epochs": inputs.options.epochs(inputs.model)}
         settings["agent"] = settings_of("rlea", inputs.options)
-        return inputs.wanted(settings, code_version(JOINT_CODE, metrics, model_module(inputs.model)), progress)
+        return inputs.wanted(settings, code_version(JOINT_CODE, metrics, ALL_MODELS[inputs.model].load()), progress)
 
     def run(progress: Progress) -> dict[str, Any]:
         pair, costs, rounds = inputs.pair, Costs(), list[dict[str, Any]]()
@@ -125,7 +124,7 @@ def _hits(results: Results) -> dict[Key, Figure]:
     """Figures by the name of the row, in the paper's order, and pair."""
     plain = figures_of(results["deciders"], ("model", "decider", "pair"))
     found: dict[Key, Figure] = {
-        (f"{TITLES[model]}{COLUMNS[decider]}", pair): plain[model, decider, pair]
+        (f"{TITLES[model]}{ROWS[decider]}", pair): plain[model, decider, pair]
         for model in MODELS
         for decider in DECIDERS
         for pair in SHOWN_PAIRS
@@ -142,9 +141,9 @@ def remarks(results: Results) -> str:
     parts = []
     for what, high, low in (
         ("BootEA over AlignE", "BootEA", "AlignE"),
-        ("RLEA as in the paper over AlignE alone", f"AlignE{COLUMNS['paper']}", "AlignE"),
-        ("the agent over AlignE alone", f"AlignE{COLUMNS['rlea']}", "AlignE"),
-        ("the agent over BootEA alone", f"BootEA{COLUMNS['rlea']}", "BootEA"),
+        ("RLEA as in the paper over AlignE alone", f"AlignE{ROWS['paper']}", "AlignE"),
+        ("the agent over AlignE alone", f"AlignE{ROWS['rlea']}", "AlignE"),
+        ("the agent over BootEA alone", f"BootEA{ROWS['rlea']}", "BootEA"),
     ):
         gains = [
             points(pair, found[high, pair].mean - found[low, pair].mean)

@@ -13,7 +13,7 @@ import numba
 
 from rlea.evaluation.metrics import link_metrics
 from rlea.experiments.deciders import code_of, settings_of
-from rlea.experiments.deciding import decide
+from rlea.experiments.deciding import MEASURES, decide
 from rlea.experiments.experiment import Experiment, Results
 from rlea.experiments.figures import Figure, Key, figures_of, markdown_table, share, title
 from rlea.experiments.grid import Cell, Grid
@@ -29,16 +29,12 @@ MODELS = ("rdgcn",)  # as in the paper
 DECIDERS = ("paper", "rlea")  # the others take the candidates as they come
 NUMBERS = (1, 2, 3, 5, 10, 20, 50)
 D_W_OF_ONE = 0.478  # Hits@1 of one candidate on D-W in the paper, below the vectors alone
-COLUMNS = (
-    "model", "pair", "fold", "decider", "candidates", "hits@1", "precision", "recall", "f1", "matched", "seconds",
-    "peak_memory_mb", "commit", "seed",
-)  # fmt: skip
 
 
 def candidates_store(output: Path) -> Store:
     """Where the cells are kept."""
     order = {"pair": PAIRS, "model": TRAINED, "fold": FOLDS, "decider": DECIDERS, "candidates": NUMBERS}
-    return Store(output / "candidates", COLUMNS, ("model", "pair", "fold", "decider", "candidates"), order)
+    return Store(output / "candidates", ("model", "pair", "fold", "decider", "candidates"), MEASURES, order)
 
 
 def grids(workspace: Workspace) -> list[Grid]:

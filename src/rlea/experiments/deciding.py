@@ -27,17 +27,14 @@ from rlea.matchers import MATCHERS
 from rlea.matching import Matching, Task, keep_worthwhile, toy_task
 from rlea.progress import Progress
 
-COLUMNS = (
-    "model", "pair", "fold", "decider", "pool", "hits@1", "precision", "recall", "f1", "matched", "seconds",
-    "peak_memory_mb", "commit", "seed",
-)  # fmt: skip
+MEASURES = ("hits@1", "precision", "recall", "f1", "matched", "seconds", "peak_memory_mb")
 CANDIDATES = 50
 
 
 def deciders_store(output: Path) -> Store:
     """Where cells of deciders are kept."""
     order = {"pair": PAIRS, "model": TRAINED, "fold": FOLDS, "decider": DECIDERS}
-    return Store(output / "deciders", COLUMNS, ("model", "pair", "fold", "decider", "pool"), order)
+    return Store(output / "deciders", ("model", "pair", "fold", "decider", "pool"), MEASURES, order)
 
 
 def deciders_grid(

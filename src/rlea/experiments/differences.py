@@ -10,7 +10,7 @@ OTHER_NAMES = (
     "these pairs better."
 )
 GREEDY = (
-    "The agent as the paper describes it learns to accept every pair and gives greedy's links (docs/agent.md, on "
+    "The agent as the paper describes it learns to accept every pair and gives greedy's links (docs/paper.md, on "
     "AlignE's vectors), so it adds to these vectors what greedy adds; why the paper's adds "
 )
 

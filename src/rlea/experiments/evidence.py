@@ -40,16 +40,13 @@ SEEDS, NO_SEEDS = BEGINNINGS = ("seeds", "no-seeds")
 ALL = "all"
 VARIANTS = (ALL, *(f"no-{name}" for name in CHANNELS))
 NO_FOLD = "-"  # without seeds there is but one run
-COLUMNS = (
-    "pair", "beginning", "fold", "variant", "precision", "recall", "f1", "matched", "abstained", "ece", "seconds",
-    "peak_memory_mb", "commit", "seed",
-)  # fmt: skip
 
 
 def evidence_store(output: Path) -> Store:
     """Where the cells are kept."""
     order = {"pair": PAIRS, "beginning": BEGINNINGS, "fold": (*FOLDS, NO_FOLD), "variant": VARIANTS}
-    return Store(output / "evidence", COLUMNS, ("pair", "beginning", "fold", "variant"), order)
+    measures = ("precision", "recall", "f1", "matched", "abstained", "ece", "seconds", "peak_memory_mb")
+    return Store(output / "evidence", ("pair", "beginning", "fold", "variant"), measures, order)
 
 
 def grids(workspace: Workspace) -> list[Grid]:

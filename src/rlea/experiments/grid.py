@@ -1,4 +1,4 @@
-"""A grid of cells, run one after another and kept one by one: a stop loses at most the cell at work."""
+"""Cells run one after another, each stored when it is finished: a stopped run loses at most the current cell."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ State = Literal["waiting", "at work", "there", "done", "failed"]
 class Cell:
     """One measurement.
 
-    `result` has its names (those of the store). `wanted` says what the record must say for the cell to be finished:
-    settings, code, data, vectors, seed; it may have to make vectors first. `run` measures: a dict whose `result` is
-    added to the names. `command` repeats the cell.
+    `result` has its names (those of the store). `wanted` returns what a record of the finished cell must contain:
+    settings, code, data, vectors, seed; it may have to train vectors first. `run` measures and returns a dict whose
+    `result` is added to the names. `command` repeats the cell.
     """
 
     result: dict[str, Any]
@@ -34,7 +34,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Grid:
-    """Cells, and where they are kept."""
+    """Cells, and the store of their records."""
 
     store: Store
     cells: Sequence[Cell]
@@ -42,7 +42,7 @@ class Grid:
 
 @dataclass
 class Outcome:
-    """What became of a grid: how many cells were run, were there before, and failed (with the reason)."""
+    """How many cells were run and how many were finished before; those that failed, with the reason."""
 
     done: int = 0
     there: int = 0
@@ -50,7 +50,7 @@ class Outcome:
 
 
 class Watch:
-    """Told what becomes of each cell; this one says nothing."""
+    """Is told the state of each cell; this one ignores it."""
 
     def start(self, cells: Sequence[Cell]) -> None:
         """Before the first cell of all grids."""
@@ -60,7 +60,7 @@ class Watch:
 
 
 def run_grids(grids: Sequence[Grid], *, progress: Progress = silent, watch: Watch | None = None) -> Outcome:
-    """Run what is missing, in order. A cell that bad input keeps from running is noted, and the others go on."""
+    """Run the missing cells in order. A cell that fails for bad input is noted, and the others are run."""
     watch = watch or Watch()
     plan = [(grid.store, cell) for grid in grids for cell in grid.cells]
     keys = [(store.path, store.key(cell.result)) for store, cell in plan]
@@ -90,7 +90,7 @@ def run_grids(grids: Sequence[Grid], *, progress: Progress = silent, watch: Watc
             )
         result = {**cell.result, **found.pop("result")}
         record = describe_run(result=result, **found, **wanted)
-        # The commit as the run began: a later one is not what is running.
+        # The commit when the run began: a later one is not the running program.
         record |= {"command": cell.command, "commit": name}
         store.keep(record)
         outcome.done += 1
@@ -99,12 +99,12 @@ def run_grids(grids: Sequence[Grid], *, progress: Progress = silent, watch: Watc
 
 
 def is_finished(record: Record | None, wanted: dict[str, Any]) -> bool:
-    """Whether a record is of the run that would be made today."""
+    """Whether a record is what a run would give today."""
     return record is not None and all(record.get(key) == value for key, value in wanted.items())
 
 
 def program_commit() -> str:
-    """The commit; what is written to results/ and docs/ is no change of the program."""
+    """The commit; changes in results/ and docs/ do not count as changes of the program."""
     name = commit()
     if not name.endswith("+"):
         return name
@@ -116,6 +116,6 @@ def program_commit() -> str:
 
 
 def sources() -> dict[Path, tuple[int, int]]:
-    """The state of the program's files: code versions are taken from them, and they must be those that are running."""
+    """The state of the source files: code versions are computed from them, so they must be those that are running."""
     states = {path: path.stat() for path in PACKAGE.rglob("*.py")}
     return {path: (state.st_mtime_ns, state.st_size) for path, state in states.items()}

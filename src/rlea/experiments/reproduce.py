@@ -1,4 +1,4 @@
-"""Run an experiment and write what came of it: the cells as CSV and JSON, a Markdown table, a picture."""
+"""Run an experiment and write its results: the cells as CSV and JSON, a Markdown table, a picture."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from rlea.settings import suggest
 def reproduce(
     name: str, options: Options, *, progress: Progress = silent, watch: Watch | None = None
 ) -> tuple[Outcome, list[Path], str]:
-    """Run the cells of an experiment that are missing; what became of them, the files written, and the table.
+    """Run the missing cells of an experiment; returns the outcome, the files written, and the table.
 
-    Cells that are finished are not run again unless their settings, code, data or vectors have changed. A stop loses
-    the cell at work: the same command goes on from there.
+    Finished cells are not run again unless their settings, code, data or vectors have changed. A stopped run loses the
+    current cell: the same command continues from there.
     """
     experiment = find_experiment(name)
     check_options(name, options)
@@ -58,7 +58,7 @@ def find_experiment(name: str) -> Experiment:
 
 
 def check_options(name: str, options: Options) -> None:
-    """Raise for what cannot be, or would mean nothing, before any work is done."""
+    """Refuse options that are wrong or would have no effect, before any work is done."""
     if options.device not in ("auto", "cpu", "cuda"):
         raise InputError(f"unknown device {options.device!r}", remedy="use auto, cpu or cuda")
     if options.data is not None and not options.data.is_dir():

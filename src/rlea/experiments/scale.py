@@ -34,12 +34,13 @@ from rlea.experiments.grid import Cell, Grid
 from rlea.experiments.options import PAIRS, SEED, Options, choose, find_folder
 from rlea.experiments.published import TABLE_3, TITLES
 from rlea.experiments.store import Store
-from rlea.experiments.workspace import Workspace, model_module
+from rlea.experiments.workspace import Workspace
 from rlea.graph import GraphPair, Ids, choose_pool
 from rlea.io import synthetic
 from rlea.io.synthetic import SyntheticSettings, generate, synthetic_embeddings
 from rlea.matchers import MATCHERS
 from rlea.matching import Matching, Task
+from rlea.models import MODELS
 from rlea.models.embed import embed_entities
 from rlea.progress import Progress, silent
 from rlea.search import approximate, candidates
@@ -53,7 +54,6 @@ QUICK_SIZES = (300, 600)
 DIM, NOISE, CANDIDATES = 64, 0.7, 10
 DECAY = 0.75  # dimension i is i^-DECAY as long as the first
 EPOCHS = 10  # of the embedding stage: enough to time one
-COLUMNS = ("stage", "entities", "seconds", "peak_memory_mb", "hits@1", "threads", "commit", "seed")
 OF_100K = ("nearest", "seq", "paper", "rlea")
 MODELS_OF_100K = ("jape", "sea")  # as in the paper
 
@@ -65,7 +65,7 @@ class Stage:
     run: Callable[[World, Progress], Matching | float | None]
     needs: tuple[str, ...]  # made before the clock runs
     largest: float
-    module: Callable[[], ModuleType]  # a function, since a model takes seconds to import
+    module: Callable[[], ModuleType | Callable[..., Any]]  # a function, since a model takes seconds to import
 
 
 class World:
@@ -141,7 +141,7 @@ def _matcher(name: str, largest: float) -> Stage:
 
 
 STAGES: dict[str, Stage] = {
-    f"embedding (MTransE, {EPOCHS} epochs)": Stage(_embed, ("pair",), 100_000, lambda: model_module("mtranse")),
+    f"embedding (MTransE, {EPOCHS} epochs)": Stage(_embed, ("pair",), 100_000, lambda: MODELS["mtranse"].load()),
     "candidates, exact": Stage(_search, ("vectors",), 100_000, lambda: candidates),
     "candidates, approximate": Stage(_search_approximately, ("vectors",), math.inf, lambda: approximate),
     "deciding: seq": _matcher("seq", math.inf),
@@ -159,7 +159,8 @@ def warm_up(stage_name: str) -> None:
 
 def scale_store(output: Path) -> Store:
     """Where the cells are kept."""
-    return Store(output / "scale", COLUMNS, ("stage", "entities"), {"stage": tuple(STAGES), "entities": ()})
+    measures = ("seconds", "peak_memory_mb", "hits@1", "threads")
+    return Store(output / "scale", ("stage", "entities"), measures, {"stage": tuple(STAGES), "entities": ()})
 
 
 def grids(workspace: Workspace) -> list[Grid]:

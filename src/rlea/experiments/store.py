@@ -1,4 +1,4 @@
-"""What was measured: a record a cell in a JSON file, a line a cell in the CSV file beside it; each file is whole."""
+"""Records of cells: one record per cell in a JSON file, and one line per cell in the CSV file beside it."""
 
 from __future__ import annotations
 
@@ -27,15 +27,19 @@ _FORMATS = {"seconds": ".3f", "peak_memory_mb": ".0f"}
 class Store:
     """Cells of one kind. `path` has no suffix: `results/deciders` is results/deciders.json and results/deciders.csv.
 
-    `columns` are those of the CSV: entries of a record's `result`, or of the record itself. `names` are the columns
-    that tell cells apart. `order` says by which of them lines are sorted, and in which order their values come; values
-    that it does not know come after those.
+    `names` are the entries of a result that tell cells apart, `measures` the others that the CSV shows. `order` says by
+    which names lines are sorted, and in which order their values come; values that it does not know come last.
     """
 
     path: Path
-    columns: tuple[str, ...]
     names: tuple[str, ...]
+    measures: tuple[str, ...]
     order: Mapping[str, Sequence[object]]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Those of the CSV."""
+        return (*self.names, *self.measures, "commit", "seed")
 
     @property
     def lines(self) -> Path:
@@ -48,11 +52,11 @@ class Store:
         return self.path.with_suffix(".json")
 
     def key(self, result: Mapping[str, Any]) -> str:
-        """The cell in one line; the whole pool of test targets goes without saying."""
+        """The name of a cell in one line; the pool is left out if it is that of all test targets."""
         return " ".join(str(result[name]) for name in self.names if (name, result[name]) != ("pool", "test"))
 
     def records(self) -> dict[str, Record]:
-        """All that is kept, by key."""
+        """All records by key."""
         try:
             text = self.file.read_text(encoding="utf-8")
         except FileNotFoundError:
@@ -75,7 +79,7 @@ class Store:
             self._write(self.records() | {self.key(record["result"]): record})
 
     def mend(self) -> None:
-        """Write the lines again where they are not those of the records: a kill may come between the two files."""
+        """Write the CSV again if it does not match the records: a kill may come between the two files."""
         if not self.file.exists():
             return
         with locked(self.path.parent):
@@ -125,10 +129,10 @@ def write_text(text: str, path: Path) -> None:
 
 @contextmanager
 def locked(place: Path) -> Iterator[None]:
-    """One run at a time within: several may share a folder. `place` is a folder, or a file that is made for it."""
+    """A lock between runs that share a folder. `place` is that folder, or a file that is made for the lock."""
     try:
         import fcntl
-    except ImportError:  # Windows: there one run at a time is to use a folder
+    except ImportError:  # Windows: there only one run at a time may use a folder
         yield
         return
     handle = os.open(place, os.O_RDONLY if place.is_dir() else os.O_RDONLY | os.O_CREAT)

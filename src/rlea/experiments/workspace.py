@@ -1,4 +1,4 @@
-"""What the cells of a grid share: pairs, vectors, candidates, agents. Made once, kept while they are in use."""
+"""What the cells of a grid share: pairs, vectors, candidates, agents; each is made once and kept while it is in use."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -147,7 +145,7 @@ class Inputs:
         path, pair, workspace = self.vectors_path, self.pair, self.workspace
         note = path.with_suffix(".made.json")
         wanted = {
-            "code": code_version(model_module(self.model)),
+            "code": code_version(MODELS[self.model].load()),
             "epochs": self.options.epochs(self.model),
             "fingerprint": pair.fingerprint,
             "seed": SEED,
@@ -238,11 +236,6 @@ def all_inputs(workspace: Workspace, models: Sequence[str], pairs: Sequence[str]
         for pair in pairs:
             for model in models:
                 yield Inputs(workspace, model, pair, fold)
-
-
-def model_module(model: str) -> ModuleType:
-    """The module of a model."""
-    return import_module(f"rlea.models.{MODELS[model].module}")
 
 
 def _write_json(path: Path, value: dict[str, Any]) -> None:

@@ -103,6 +103,6 @@ MATCHERS: dict[str, Matcher] = {
     "hungarian": Matcher(_hungarian, True, "assignment with the greatest total similarity"),
     "stable": Matcher(_stable, True, "stable marriage (Gale-Shapley)"),
     "seq": Matcher(_seq, True, "the paper's sequential baseline, after BootEA"),
-    "best-first": Matcher(_best_first, True, "surest pair first, matches speak for their neighbours", True),
+    "best-first": Matcher(_best_first, True, "surest pair first; every match is evidence for its neighbours", True),
     "paris": Matcher(_paris, True, "PARIS: triples and literals of both graphs, no vectors", True, takes_vectors=False),
 }

@@ -13,23 +13,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Unpack
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from rlea.graph import GraphPair, Ids
-from rlea.models.training import Arrays, Device, choose_device, require_data, require_positive, train
-from rlea.models.triples import JointTriples, initial_vectors, join_triples, shuffled
-from rlea.progress import Progress, silent
+from rlea.models.negatives import Sampler, nearest_neighbours
+from rlea.models.torch_optimisers import Adagrad, as_array, descend, to_device, unit_rows
+from rlea.models.training import Arrays, Device, Floats, Options, require_positive, train
+from rlea.models.translation_step import adagrad_step, limit_gradient
+from rlea.models.triples import initial_vectors, join_triples, shuffled
+from rlea.models.unit_rows import Table
 from rlea.search.embeddings import Embeddings
-
-if TYPE_CHECKING:
-    import torch
-
-
-VERSION = 3  # of the state and of the random draws
 
 
 @dataclass(frozen=True)
@@ -61,83 +58,38 @@ class AlignESettings:
         require_positive("AlignE", self, "positive_limit", "negative_limit", "negative_weight")
 
 
-class Trainer(Protocol):
-    """Vectors in training: one row per entity (source first), then one per relation."""
+def train_aligne(pair: GraphPair, settings: AlignESettings | None = None, **options: Unpack[Options]) -> Embeddings:
+    """Unit vectors of all entities of a pair, compared by cosine; `rlea.models.training.train` says the rest.
 
-    def step(self, positives: Ids, negatives: Ids, corrupt_tail: NDArray[np.bool_]) -> float:
-        """Loss of a batch (a sum), then one step of Adagrad. Relations in `positives` are given by row."""
-        ...
-
-    def units(self, num_rows: int) -> NDArray[np.float32]:
-        """Unit vectors of the first rows."""
-        ...
-
-    def arrays(self) -> dict[str, NDArray[np.float32]]:
-        """All that the next step depends on."""
-        ...
-
-
-def train_aligne(
-    pair: GraphPair,
-    settings: AlignESettings | None = None,
-    *,
-    seed: int = 0,
-    device: str = "auto",  # or cpu, or cuda
-    progress: Progress = silent,
-    checkpoint: Path | None = None,
-    epochs: int | None = None,
-) -> Embeddings:
-    """Unit vectors of all entities of a pair, compared by cosine; those of the epoch with the best validation Hits@1.
-
-    Learns from the triples, `pair.train` and (for stopping) `pair.valid`; `pair.test` is not read. On the CPU the same
-    seed gives the same bytes for any number of threads.
-    The rest is said at `rlea.models.training.train`.
+    Learns from the triples, `pair.train` and (for stopping) `pair.valid`. On the CPU the same seed gives the same bytes
+    for any number of threads.
     """
-    settings = settings or AlignESettings()
-    require_data(pair, "AlignE", seed)
-    chosen = choose_device(device)
-
-    def start(epoch: int, saved: Arrays) -> AlignE:
-        return AlignE(pair, settings, seed, chosen, epoch, saved)
-
-    return train(
-        pair,
-        settings,
-        start,
-        model="AlignE",
-        version=VERSION,
-        measure="cosine",
-        seed=seed,
-        device=chosen,
-        progress=progress,
-        checkpoint=checkpoint,
-        epochs=epochs,
-    )
+    return train(AlignE, pair, settings or AlignESettings(), **options)
 
 
 class AlignE:
     """AlignE in training: triples of both graphs, swapped where seeds allow, and negatives that are hard to tell."""
 
-    def __init__(
-        self,
-        pair: GraphPair,
-        settings: AlignESettings,
-        seed: int,
-        device: Device,
-        epoch: int,
-        saved: Arrays,
-    ) -> None:
-        from rlea.models.negatives import Sampler
+    title, version, measure = "AlignE", 3, "cosine"
 
-        self.settings, self.seed = settings, seed
+    def __init__(self, pair: GraphPair, settings: AlignESettings, seed: int, device: Device) -> None:
+        self.settings, self.seed, self.device = settings, seed, device
+        self.info: dict[str, Any] = {}
         self.triples = join_triples(pair, swap=True)
         self.sampler = Sampler.of(self.triples)
         self.num_source = self.triples.num_source_entities
-        self.searched = saved.pop("searched", None)  # the vectors among which neighbours were last searched
-        self.trainer = _start(device, self.triples, settings, seed, saved)
+
+    def start(self, epoch: int, saved: Arrays) -> None:
+        settings = self.settings
+        self.searched = saved.get("searched")  # the vectors among which neighbours were last searched
         self.neighbours: Ids | None = None
         if self.searched is not None:
             self.neighbours = self._find_neighbours(epoch - (epoch - 1) % settings.refresh_every)
+        if not saved:
+            raw = initial_vectors(self.triples.num_entities + self.triples.num_relations, settings.dim, seed=self.seed)
+            saved = {"raw": raw, "squares": np.full_like(raw, settings.initial_squares)}
+        trainer = CompiledTrainer if self.device == "cpu" else TorchTrainer
+        self.trainer: CompiledTrainer | TorchTrainer = trainer(saved, settings, self.device)
 
     def run_epoch(self, epoch: int) -> float:
         """One pass over all triples; the loss per triple."""
@@ -150,20 +102,18 @@ class AlignE:
         negatives, corrupt_tail = self.sampler.draw(
             positives, settings.num_negatives, self.neighbours, seed=self.seed, epoch=epoch
         )
-        positives += np.array(
-            [0, triples.num_entities, 0], dtype=np.int32
-        )  # relations follow the entities in the table
+        positives = triples.as_rows(positives)
         loss = 0.0
         for begin, end in pairwise(cuts):
             loss += self.trainer.step(positives[begin:end], negatives[begin:end], corrupt_tail[begin:end])
         return loss / len(triples)
 
-    def vectors(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    def vectors(self) -> tuple[Floats, Floats]:
         units = self.trainer.units(self.triples.num_entities)
         return units[: self.num_source], units[self.num_source :]
 
     def arrays(self, epoch: int) -> Arrays:
-        result: Arrays = dict(self.trainer.arrays())
+        result = self.trainer.arrays()
         if self.searched is not None and not self._is_refreshed_before(epoch + 1):
             result["searched"] = self.searched
         return result
@@ -172,8 +122,6 @@ class AlignE:
         return epoch > 1 and (epoch - 1) % self.settings.refresh_every == 0
 
     def _find_neighbours(self, epoch: int) -> Ids:
-        from rlea.models.negatives import nearest_neighbours
-
         assert self.searched is not None
         return nearest_neighbours(
             self.searched,
@@ -187,41 +135,28 @@ class AlignE:
 
 
 class TorchTrainer:
-    """The training step in the words of the paper, with automatic gradients; the reference, and the way to a GPU."""
+    """Vectors in training (a row per entity, source first, then one per relation), with automatic gradients.
 
-    def __init__(self, arrays: dict[str, NDArray[np.float32]], settings: AlignESettings, device: str) -> None:
-        import torch
+    The step in the words of the paper: the reference, and the way to a GPU.
+    """
 
+    def __init__(self, arrays: Arrays, settings: AlignESettings, device: Device) -> None:
         self.settings = settings
         self.raw = torch.tensor(arrays["raw"], device=device, requires_grad=True)
-        self.optimiser = torch.optim.Adagrad([self.raw], lr=settings.learning_rate, eps=0.0)
-        self.optimiser.state[self.raw]["sum"] = torch.tensor(arrays["squares"], device=device)
+        self.optimiser = Adagrad({self.raw: arrays["squares"]}, settings.learning_rate)
 
     def step(self, positives: Ids, negatives: Ids, corrupt_tail: NDArray[np.bool_]) -> float:
-        import torch
+        """One step of Adagrad down the loss of a batch, relations given by row; the loss, a sum."""
+        true, false, is_tail = to_device(self.raw.device, positives, negatives, corrupt_tail)
+        return float(descend(self.optimiser, limit_loss(self.raw, true, false, is_tail, self.settings)))
 
-        device = self.raw.device
-        loss = limit_loss(
-            self.raw,
-            torch.as_tensor(positives, device=device, dtype=torch.long),
-            torch.as_tensor(negatives, device=device, dtype=torch.long),
-            torch.as_tensor(corrupt_tail, device=device),
-            self.settings,
-        )
-        self.optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        self.optimiser.step()
-        return float(loss.detach())
+    def units(self, num_rows: int) -> Floats:
+        """Unit vectors of the first rows."""
+        return unit_rows(self.raw, num_rows)
 
-    def units(self, num_rows: int) -> NDArray[np.float32]:
-        import torch
-
-        result: NDArray[np.float32] = torch.nn.functional.normalize(self.raw[:num_rows].detach()).cpu().numpy()
-        return result
-
-    def arrays(self) -> dict[str, NDArray[np.float32]]:
-        squares = self.optimiser.state[self.raw]["sum"]
-        return {"raw": self.raw.detach().cpu().numpy(), "squares": squares.cpu().numpy()}
+    def arrays(self) -> Arrays:
+        """All that the next step depends on."""
+        return {"raw": as_array(self.raw), "squares": self.optimiser.sums(self.raw)}
 
 
 def limit_loss(
@@ -232,8 +167,6 @@ def limit_loss(
     settings: AlignESettings,
 ) -> torch.Tensor:
     """The limit-based loss of a batch, a sum over its triples."""
-    import torch
-
     units = torch.nn.functional.normalize(raw)
     head, relation, tail = units[positives].unsqueeze(2).unbind(1)  # (batch, 1, dim) each
     corrupting = units[negatives.clamp(min=0)]  # (batch, num_negatives, dim)
@@ -246,41 +179,28 @@ def limit_loss(
     return too_far + settings.negative_weight * too_near
 
 
-class WrittenOutTrainer:
-    """The same step written out for processors; some twenty times faster there. See `rlea.models.limit_step`."""
+class CompiledTrainer:
+    """The same step compiled for processors; some twenty times faster there. See `rlea.models.translation_step`."""
 
-    def __init__(self, arrays: dict[str, NDArray[np.float32]], settings: AlignESettings) -> None:
-        from rlea.models.limit_step import Tables
-
+    def __init__(self, arrays: Arrays, settings: AlignESettings, device: Device = "cpu") -> None:
         self.settings = settings
-        self.tables = Tables.of(arrays["raw"], arrays["squares"], arrays.get("scales"))
+        self.table, self.squares = Table.of(arrays["raw"], arrays.get("scales")), arrays["squares"].copy()
 
     def step(self, positives: Ids, negatives: Ids, corrupt_tail: NDArray[np.bool_]) -> float:
-        from rlea.models.limit_step import limit_step
-
-        return limit_step(
-            self.tables,
+        loss, gradient = limit_gradient(
+            self.table,
             positives,
             negatives,
             corrupt_tail,
             positive_limit=self.settings.positive_limit,
             negative_limit=self.settings.negative_limit,
             negative_weight=self.settings.negative_weight,
-            learning_rate=self.settings.learning_rate,
         )
+        adagrad_step(self.table, self.squares, gradient, self.settings.learning_rate)
+        return loss
 
-    def units(self, num_rows: int) -> NDArray[np.float32]:
-        return self.tables.units(num_rows)
+    def units(self, num_rows: int) -> Floats:
+        return self.table.units(slice(num_rows))
 
-    def arrays(self) -> dict[str, NDArray[np.float32]]:
-        return {"raw": self.tables.raw, "squares": self.tables.squares, "scales": self.tables.scales}
-
-
-def _start(
-    device: str, triples: JointTriples, settings: AlignESettings, seed: int, saved: dict[str, NDArray[Any]]
-) -> Trainer:
-    """A trainer with saved vectors, or with fresh ones where none are saved."""
-    if not saved:
-        raw = initial_vectors(triples.num_entities + triples.num_relations, settings.dim, seed=seed)
-        saved = {"raw": raw, "squares": np.full_like(raw, settings.initial_squares)}
-    return WrittenOutTrainer(saved, settings) if device == "cpu" else TorchTrainer(saved, settings, device)
+    def arrays(self) -> Arrays:
+        return {"raw": self.table.raw, "squares": self.squares, "scales": self.table.scales}

@@ -30,22 +30,26 @@ counterparts are not in the other, they become so.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Unpack
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch.nn.functional import embedding, leaky_relu, normalize
 
 from rlea.graph import GraphPair, Ids
-from rlea.models.training import Arrays, Device, choose_device, require_data, require_positive, train
+from rlea.models.edges import Edges, multiply, of_columns, of_rows
+from rlea.models.torch_optimisers import (
+    adam_arrays,
+    as_array,
+    descend,
+    restore_adam,
+    to_device,
+    trained_tensors,
+)
+from rlea.models.training import Arrays, Device, Floats, Options, require_positive, train
 from rlea.models.triples import join_triples
-from rlea.progress import Progress, silent
 from rlea.search.embeddings import Embeddings
-
-if TYPE_CHECKING:
-    import torch
-
-    from rlea.models.edges import Edges
 
 
 @dataclass(frozen=True)
@@ -87,53 +91,23 @@ class AliNetSettings:
         )
 
 
-def train_alinet(
-    pair: GraphPair,
-    settings: AliNetSettings | None = None,
-    *,
-    seed: int = 0,
-    device: str = "auto",  # or cpu, or cuda
-    progress: Progress = silent,
-    checkpoint: Path | None = None,
-    epochs: int | None = None,
-) -> Embeddings:
-    """Vectors of all entities of a pair, compared by cosine; those of the epoch with the best validation Hits@1.
+def train_alinet(pair: GraphPair, settings: AliNetSettings | None = None, **options: Unpack[Options]) -> Embeddings:
+    """Vectors of all entities of a pair, compared by cosine; `rlea.models.training.train` says the rest.
 
-    Learns from the triples, `pair.train` and (for stopping) `pair.valid`; `pair.test` is not read. Made for a GPU; a
-    processor needs seconds for an epoch. The rest is said at `rlea.models.training.train`.
+    Learns from the triples, `pair.train` and (for stopping) `pair.valid`. Made for a GPU; a processor needs seconds for
+    an epoch.
     """
-    settings = settings or AliNetSettings()
-    require_data(pair, "AliNet", seed)
-    chosen = choose_device(device)
-
-    def start(epoch: int, saved: Arrays) -> AliNet:
-        return AliNet(pair, settings, seed, chosen, saved)
-
-    return train(
-        pair,
-        settings,
-        start,
-        model="AliNet",
-        version=2,
-        measure="cosine",
-        seed=seed,
-        device=chosen,
-        progress=progress,
-        checkpoint=checkpoint,
-        epochs=epochs,
-    )
+    return train(AliNet, pair, settings or AliNetSettings(), **options)
 
 
 class AliNet:
     """AliNet in training: the network, seeds and their negatives, triples by relation."""
 
-    def __init__(self, pair: GraphPair, settings: AliNetSettings, seed: int, device: Device, saved: Arrays) -> None:
-        import torch
+    title, version, measure = "AliNet", 2, "cosine"
 
-        from rlea.models.adam_state import restore_adam, trained_tensors
-        from rlea.models.edges import Edges
-
+    def __init__(self, pair: GraphPair, settings: AliNetSettings, seed: int, device: Device) -> None:
         self.settings, self.seed, self.device = settings, seed, device
+        self.info: dict[str, Any] = {}
         self.num_source = pair.source.num_entities
         self.num_entities = self.num_source + pair.target.num_entities
         self.seeds = np.stack([pair.train.source_ids, pair.train.target_ids + np.int32(self.num_source)], axis=1)
@@ -150,15 +124,15 @@ class AliNet:
         self.graph = Graph(near, _symmetric(near), far)
         self.relations = TriplesByRelation.of(every, settings.relation_triples)
 
-        self.neighbours: NDArray[np.int32] | None = saved.get("neighbours")  # (2, num_seeds, num_neighbours)
-        self.parameters = trained_tensors(initial_parameters(self.num_entities, settings, seed), saved, device)
-        self.optimiser = torch.optim.Adam(self.parameters.values(), lr=settings.learning_rate)
+    def start(self, epoch: int, saved: Arrays) -> None:
+        self.neighbours: Ids | None = saved.get("neighbours")  # (2, num_seeds, num_neighbours)
+        fresh = initial_parameters(self.num_entities, self.settings, self.seed)
+        self.parameters = trained_tensors(fresh, saved, self.device)
+        self.optimiser = torch.optim.Adam(self.parameters.values(), lr=self.settings.learning_rate)
         restore_adam(self.optimiser, self.parameters, saved)
 
     def run_epoch(self, epoch: int) -> float:
         """Every seed once; the loss per seed."""
-        import torch
-
         settings = self.settings
         if self._is_refreshed_before(epoch):
             self.neighbours = self._find_neighbours()
@@ -175,40 +149,28 @@ class AliNet:
             if settings.relation_weight > 0:
                 translated = relation_loss(vectors, self._ids(heads), self._ids(tails))
                 loss = loss + settings.relation_weight * translated
-            self.optimiser.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            self.optimiser.step()
-            total += loss.detach()
+            total += descend(self.optimiser, loss)
         return float(total) / len(order)
 
-    def vectors(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        import torch
-
+    def vectors(self) -> tuple[Floats, Floats]:
         with torch.no_grad():
-            vectors: NDArray[np.float32] = join_layers(network(self.parameters, self.graph)).cpu().numpy()
+            vectors = as_array(join_layers(network(self.parameters, self.graph)))
         return vectors[: self.num_source], vectors[self.num_source :]
 
     def arrays(self, epoch: int) -> Arrays:
-        from rlea.models.adam_state import adam_arrays
-
         result = adam_arrays(self.optimiser, self.parameters)
         if self.neighbours is not None and not self._is_refreshed_before(epoch + 1):
             result["neighbours"] = self.neighbours
         return result
 
     def _ids(self, array: NDArray[Any]) -> torch.Tensor:
-        import torch
-
-        return torch.as_tensor(array, dtype=torch.long, device=self.device)
+        return to_device(self.device, array)[0]
 
     def _is_refreshed_before(self, epoch: int) -> bool:
         return epoch > 1 and (epoch - 1) % self.settings.refresh_every == 0
 
-    def _find_neighbours(self) -> NDArray[np.int32]:
+    def _find_neighbours(self) -> Ids:
         """Entities of the source graph near each seed's target end [0], and of the target graph near its source end."""
-        import torch
-        from torch.nn.functional import normalize
-
         with torch.no_grad():
             units = normalize(network(self.parameters, self.graph)[-1])
             found = []
@@ -256,8 +218,6 @@ def network(parameters: dict[str, torch.Tensor], graph: Graph) -> list[torch.Ten
 
 def convolve(given: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, graph: Graph) -> torch.Tensor:
     """Direct neighbours: tanh(A h W + b)."""
-    from rlea.models.edges import multiply
-
     return (multiply(graph.near, graph.near_weights, given @ weight) + bias).tanh()
 
 
@@ -265,10 +225,6 @@ def attend(
     given: torch.Tensor, own: torch.Tensor, other: torch.Tensor, weight: torch.Tensor, graph: Graph
 ) -> torch.Tensor:
     """Entities two steps away, weighted by attention."""
-    from torch.nn.functional import leaky_relu
-
-    from rlea.models.edges import multiply, of_columns, of_rows
-
     of_own = ((given @ own) * given).sum(dim=1).tanh()  # (num_entities,)
     of_other = ((given @ other) * given).sum(dim=1).tanh()
     attention = leaky_relu(of_rows(graph.far, of_own) + of_columns(graph.far, of_other), 0.2)  # (num_far,)
@@ -281,9 +237,6 @@ def attend(
 
 def join_layers(outputs: list[torch.Tensor]) -> torch.Tensor:
     """All layers side by side, each at unit length, and the whole at unit length again."""
-    import torch
-    from torch.nn.functional import normalize
-
     joined = torch.cat([normalize(output) for output in outputs], dim=1)
     return joined * float(1 / np.sqrt(len(outputs)))
 
@@ -295,9 +248,7 @@ def alignment_loss(
     settings: AliNetSettings,
 ) -> torch.Tensor:
     """Seeds near, negatives beyond the margin; a sum. Negatives that are the replaced entity itself do not count."""
-    import torch
-    from torch.nn.functional import embedding  # gathers rows like an index, and is much faster on the way back
-
+    # `embedding` gathers rows like an index, and is much faster on the way back.
     ends = embedding(seeds, vectors)  # (batch, 2, dim)
     near = (ends[:, 0] - ends[:, 1]).square().sum()
     staying = ends.flip(1).transpose(0, 1)  # (2, batch, dim)
@@ -310,8 +261,6 @@ def alignment_loss(
 
 def relation_loss(vectors: torch.Tensor, heads: torch.Tensor, tails: torch.Tensor) -> torch.Tensor:
     """Ids (num_relations, draws), a row of triples for each relation: how far they are from one translation."""
-    from torch.nn.functional import embedding
-
     differences = embedding(heads, vectors) - embedding(tails, vectors)  # (num_relations, draws, dim)
     spread: torch.Tensor = (differences - differences.mean(dim=1, keepdim=True)).square().sum()
     return spread

@@ -221,7 +221,7 @@ def similar_entities(
         asking, asked = np.flatnonzero(queries.any(axis=1)), np.flatnonzero(others.any(axis=1))
         found = np.full((len(asking), max_matches), -1, dtype=np.int32)
         scores = np.zeros((len(asking), max_matches), dtype=np.float32)
-        # One thread per product: the kernel is parallel over blocks, and sums do not hang on the number of threads.
+        # One thread per product: the kernel is parallel over blocks, and sums do not depend on the number of threads.
         with threadpool_limits(limits=1, user_api="blas"):
             candidates = np.ascontiguousarray(others[asked]).T
             _most_similar(queries[asking], candidates, np.float32(min_similarity), np.uint64(seed), found, scores)

@@ -21,27 +21,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Any, Unpack
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
-from rlea.errors import InputError
 from rlea.graph import GraphPair, Ids, Links
-from rlea.models.aligne import VERSION as ALIGNE_VERSION
-from rlea.models.aligne import AlignE, AlignESettings, TorchTrainer, WrittenOutTrainer
-from rlea.models.training import Arrays, Device, choose_device, require_data, require_positive, train
+from rlea.models.aligne import AlignE, AlignESettings, CompiledTrainer, TorchTrainer
+from rlea.models.torch_optimisers import Adagrad, descend, to_device
+from rlea.models.training import Arrays, Device, Floats, Options, refused, require_positive, train
+from rlea.models.translation_step import one_thread
 from rlea.models.triples import JointTriples, join_triples, shuffled, swapped_copies
-from rlea.progress import Progress, silent
+from rlea.models.unit_rows import Table
 from rlea.search.embeddings import Embeddings
-
-if TYPE_CHECKING:
-    import torch
-
-    from rlea.models.limit_step import Tables
-
-Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -58,65 +51,41 @@ class BootEASettings(AlignESettings):
     def __post_init__(self) -> None:
         require_positive("BootEA", self, "positive_limit", "negative_limit", "negative_weight")
         if self.similarity_limit >= 1:
-            raise InputError(
-                f"the BootEA setting similarity_limit is {self.similarity_limit}",
-                remedy="it must be below 1, or nothing could ever be labelled",
-            )
+            raise refused("BootEA", self, "similarity_limit", "below 1, or nothing could ever be labelled")
 
 
-def train_bootea(
-    pair: GraphPair,
-    settings: BootEASettings | None = None,
-    *,
-    seed: int = 0,
-    device: str = "auto",  # or cpu, or cuda
-    progress: Progress = silent,
-    checkpoint: Path | None = None,
-    epochs: int | None = None,
-) -> Embeddings:
-    """Unit vectors of all entities of a pair, compared by cosine; those of the epoch with the best validation Hits@1.
+def train_bootea(pair: GraphPair, settings: BootEASettings | None = None, **options: Unpack[Options]) -> Embeddings:
+    """Unit vectors of all entities of a pair, compared by cosine; `rlea.models.training.train` says the rest.
 
-    Learns from the triples, `pair.train` and (for stopping) `pair.valid`; `pair.test` is not read: labels are sought
-    among all entities in no seed. On the CPU the same seed gives the same bytes for any number of threads.
-    The rest is said at `rlea.models.training.train`.
+    Learns from the triples, `pair.train` and (for stopping) `pair.valid`; labels are sought among all entities in no
+    seed. On the CPU the same seed gives the same bytes for any number of threads.
     """
-    settings = settings or BootEASettings()
-    require_data(pair, "BootEA", seed)
-    chosen = choose_device(device)
-
-    def start(epoch: int, saved: Arrays) -> BootEA:
-        return BootEA(pair, settings, seed, chosen, epoch, saved)
-
-    return train(
-        pair,
-        settings,
-        start,
-        model="BootEA",
-        version=1,
-        measure="cosine",
-        seed=seed,
-        device=chosen,
-        progress=progress,
-        checkpoint=checkpoint,
-        epochs=epochs,
-        more={"aligne_version": ALIGNE_VERSION},  # its state is AlignE's, and more
-    )
+    return train(BootEA, pair, settings or BootEASettings(), **options)
 
 
 class BootEA:
     """BootEA in training: AlignE, the labels so far, and the passes over the copies they give."""
 
-    def __init__(
-        self, pair: GraphPair, settings: BootEASettings, seed: int, device: Device, epoch: int, saved: Arrays
-    ) -> None:
+    title, version, measure = "BootEA", 1, "cosine"
+
+    def __init__(self, pair: GraphPair, settings: BootEASettings, seed: int, device: Device) -> None:
         self.settings, self.seed = settings, seed
-        self.labels = Links.of(saved.pop("labels.source", []), saved.pop("labels.target", []))
-        squares = saved.pop("labels.squares", None)
-        self.aligne = AlignE(pair, settings, seed, device, epoch, saved)
+        self.info: dict[str, Any] = {"aligne_version": AlignE.version}  # its state is AlignE's, and more
+        self.aligne = AlignE(pair, settings, seed, device)
         self.triples = join_triples(pair, swap=False)
         self.free_source = np.setdiff1d(np.arange(pair.source.num_entities, dtype=np.int32), pair.train.source_ids)
         self.free_target = np.setdiff1d(np.arange(pair.target.num_entities, dtype=np.int32), pair.train.target_ids)
-        self.copies = _start(self.aligne, settings, squares)
+
+    def start(self, epoch: int, saved: Arrays) -> None:
+        own = {name: saved.pop(name) for name in [*saved] if name.startswith("labels.")}
+        self.aligne.start(epoch, saved)
+        self.labels = Links.of(own.get("labels.source", []), own.get("labels.target", []))
+        num_rows = self.triples.num_entities + self.triples.num_relations
+        sums = np.full((num_rows, self.settings.dim), self.settings.initial_squares, dtype=np.float32)
+        trainer, sums = self.aligne.trainer, own.get("labels.squares", sums)
+        self.copies: TorchCopies | CompiledCopies = (
+            TorchCopies(trainer, sums) if isinstance(trainer, TorchTrainer) else CompiledCopies(trainer, sums)
+        )
 
     def run_epoch(self, epoch: int) -> float:
         """Labels and a pass over their copies where it is time for them, then an epoch of AlignE; the loss of that."""
@@ -146,8 +115,7 @@ class BootEA:
             return
         copies = copies_of_labels(self.triples, self.labels)
         triples, cuts = shuffled(copies, self.settings.batch_size, seed=self.seed, epoch=epoch)
-        triples += np.array([0, copies.num_entities, 0], dtype=np.int32)  # relations follow the entities in the table
-        self.copies.learn(triples, cuts)
+        self.copies.learn(copies.as_rows(triples), cuts)
 
 
 def propose_labels(
@@ -163,12 +131,9 @@ def propose_labels(
 
     Only pairs in which one is among the `num_candidates` most similar to the other are looked at.
     """
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
     from rlea.search.candidates import find_candidates
 
-    # Products on one thread, so that a similarity on the edge does not hang on the number of threads.
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_thread():
         pairs = find_candidates(
             Embeddings(source, target, measure="inner"), source_ids, target_ids, num_candidates
         ).pairs
@@ -233,74 +198,51 @@ def copies_of_labels(triples: JointTriples, labels: Links) -> JointTriples:
     )
 
 
-class Copies(Protocol):
-    """Learning from copies of triples: changes the vectors of AlignE, with Adagrad's sums of its own."""
+class TorchCopies:
+    """Learning from copies in the words of the paper, with automatic gradients; the reference, and the way to a GPU.
+
+    It changes the vectors of AlignE, with Adagrad's sums of its own (num_rows, dim).
+    """
+
+    def __init__(self, trainer: TorchTrainer, sums: Floats) -> None:
+        self.raw = trainer.raw
+        self.optimiser = Adagrad({self.raw: sums}, trainer.settings.learning_rate)
 
     def learn(self, triples: Ids, cuts: list[int]) -> float:
         """Steps over the batches `triples[cuts[i] : cuts[i + 1]]` (rows of the table); the sum of their losses."""
-        ...
-
-    def squares(self) -> Floats:
-        """Adagrad's sums, (num_rows, dim)."""
-        ...
-
-
-class TorchCopies:
-    """The pass in the words of the paper, with automatic gradients; the reference, and the way to a GPU."""
-
-    def __init__(self, trainer: TorchTrainer, squares: Floats, settings: BootEASettings) -> None:
-        import torch
-
-        self.raw = trainer.raw
-        self.optimiser = torch.optim.Adagrad([self.raw], lr=settings.learning_rate, eps=0.0)
-        self.optimiser.state[self.raw]["sum"] = torch.tensor(squares, device=self.raw.device)
-
-    def learn(self, triples: Ids, cuts: list[int]) -> float:
-        import torch
-
-        every = torch.as_tensor(triples, device=self.raw.device, dtype=torch.long)
-        losses = []
-        for begin, end in pairwise(cuts):
-            loss = copies_loss(self.raw, every[begin:end])
-            self.optimiser.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            self.optimiser.step()
-            losses.append(loss.detach())
+        (every,) = to_device(self.raw.device, triples)
+        losses = [descend(self.optimiser, copies_loss(self.raw, every[a:b])) for a, b in pairwise(cuts)]
         return float(torch.stack(losses).double().sum())
 
     def squares(self) -> Floats:
-        result: Floats = self.optimiser.state[self.raw]["sum"].cpu().numpy()
-        return result
+        return self.optimiser.sums(self.raw)
 
 
 def copies_loss(raw: torch.Tensor, triples: torch.Tensor) -> torch.Tensor:
     """-log sigmoid(-f), summed over triples (batch, 3) of rows of `raw` (num_rows, dim), vectors before normalising."""
-    import torch
-
     head, relation, tail = torch.nn.functional.normalize(raw)[triples].unbind(1)  # (batch, dim) each
     scores = (head + relation - tail).square().sum(dim=1)
     return -torch.nn.functional.logsigmoid(-scores).sum()
 
 
-class WrittenOutCopies:
+class CompiledCopies:
     """The same pass for processors: gradients of the rows that a batch touches and of no others."""
 
-    def __init__(self, trainer: WrittenOutTrainer, squares: Floats, settings: BootEASettings) -> None:
-        self.tables, self.sums, self.learning_rate = trainer.tables, squares.copy(), settings.learning_rate
+    def __init__(self, trainer: CompiledTrainer, sums: Floats) -> None:
+        self.table, self.sums, self.learning_rate = trainer.table, sums.copy(), trainer.settings.learning_rate
 
     def learn(self, triples: Ids, cuts: list[int]) -> float:
-        batches = (triples[begin:end] for begin, end in pairwise(cuts))
-        return sum(copies_step(self.tables, self.sums, batch, self.learning_rate) for batch in batches)
+        return sum(copies_step(self.table, self.sums, triples[a:b], self.learning_rate) for a, b in pairwise(cuts))
 
     def squares(self) -> Floats:
         return self.sums
 
 
-def copies_step(tables: Tables, sums: Floats, triples: Ids, learning_rate: float) -> float:
+def copies_step(table: Table, sums: Floats, triples: Ids, learning_rate: float) -> float:
     """`copies_loss` of a batch before the step; raw vectors and Adagrad's `sums` are moved down its gradient."""
     from scipy.sparse import csr_array
 
-    raw, scales = tables.raw, tables.scales
+    raw, scales = table.raw, table.scales
     rows, places = np.unique(triples, return_inverse=True)
     places = places.reshape(-1, 3)
     units = raw[rows] * scales[rows, None]
@@ -319,14 +261,3 @@ def copies_step(tables: Tables, sums: Floats, triples: Ids, learning_rate: float
     sums[rows], raw[rows] = squares, moved
     scales[rows] = 1 / np.sqrt(np.maximum(np.einsum("rd,rd->r", moved, moved), np.float32(1e-12)))
     return float(np.logaddexp(0, scores).sum(dtype=np.float64))
-
-
-def _start(aligne: AlignE, settings: BootEASettings, squares: Floats | None) -> Copies:
-    trainer = aligne.trainer
-    if squares is None:
-        num_rows = aligne.triples.num_entities + aligne.triples.num_relations
-        squares = np.full((num_rows, settings.dim), settings.initial_squares, dtype=np.float32)
-    if isinstance(trainer, WrittenOutTrainer):
-        return WrittenOutCopies(trainer, squares, settings)
-    assert isinstance(trainer, TorchTrainer)
-    return TorchCopies(trainer, squares, settings)

@@ -72,7 +72,7 @@ def hits_at_1(
     columns = np.searchsorted(pool_ids, links.target_ids, sorter=np.argsort(pool_ids))
     columns = np.argsort(pool_ids)[columns]
     num_hits = 0
-    # Products on one thread, so that a score on the edge does not hang on the number of threads.
+    # Products on one thread, so that a score on the edge does not depend on the number of threads.
     with threadpool_limits(limits=1, user_api="blas"):
         for begin in range(0, len(links), _BLOCK):
             block = slice(begin, begin + _BLOCK)

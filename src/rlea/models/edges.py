@@ -1,8 +1,8 @@
 """Sums over the edges of a graph: products of a sparse matrix with vectors, and a softmax over each row.
 
 The edges are kept in the order of rows and of columns, so that gradients need no transposing and every sum is taken
-by one worker in a fixed order: the result does not hang on the number of threads, nor on a GPU's scheduling. Nothing of
-the size (edges, dim) is held, unless the weights of the edges are learned by operations on whole tensors.
+by one worker in a fixed order: the result does not depend on the number of threads, nor on a GPU's scheduling. Nothing
+of the size (edges, dim) is held, unless the weights of the edges are learned by operations on whole tensors.
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from rlea.models.unit_rows import dot
+
 if TYPE_CHECKING:
     from rlea.models.training import Device
-
-# Sums may be reordered and fused for vector instructions; not-a-number and infinity keep their meaning.
-_FAST = {"reassoc", "nsz", "contract"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,15 +187,7 @@ def _rows_of(vectors: torch.Tensor) -> NDArray[np.float32]:
     return rows
 
 
-@numba.njit(cache=True, fastmath=_FAST, error_model="numpy")
-def _dot(a: Any, b: Any) -> Any:
-    total = np.float32(0.0)
-    for k in range(a.shape[0]):
-        total += a[k] * b[k]
-    return total
-
-
 @numba.njit(parallel=True, cache=True)
 def _inner_products_loop(rows: Any, columns: Any, gradient: Any, vectors: Any, result: Any) -> None:
     for edge in numba.prange(len(rows)):
-        result[edge] = _dot(gradient[rows[edge]], vectors[columns[edge]])
+        result[edge] = dot(gradient[rows[edge]], vectors[columns[edge]])

@@ -1,20 +1,19 @@
-"""Vectors by the name of a model, or from a file."""
+"""Vectors of a pair by the name of a model or from a file, with what is hidden taken out before anything is learned."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from rlea.errors import InputError
-from rlea.graph import GraphPair
 from rlea.graph.masking import NAMES, hide
 from rlea.models import MODELS
 from rlea.progress import Progress, silent
 
 if TYPE_CHECKING:
+    from rlea.graph import GraphPair
     from rlea.search.embeddings import Embeddings
 
 UNKNOWN = "what the vectors of the file were made from is not known"
@@ -33,7 +32,7 @@ def embed_entities(
 ) -> Embeddings:
     """Vectors by the name of a model, or from a file; `epochs` bounds the training of a model.
 
-    Of the pair a model is shown all but what is `hidden` (names, attributes); `info["hidden"]` says so.
+    A model sees the pair without what is `hidden` (names, attributes); `info["hidden"]` records it.
 
     >>> import rlea
     >>> pair = rlea.read_demo()
@@ -49,20 +48,13 @@ def embed_entities(
         return replace(given, info=check_vectors(hidden, given.info, name)) if hidden else given
     check_hidden(hidden, name)
     pair = hide(pair, hidden)
-    seen = {"hidden": list(hidden), "fingerprint_seen": pair.fingerprint} if hidden else {}
     model = MODELS[name]
     if model.trained and not len(pair.train):
         raise InputError(f"{name} is trained on seed links and there are none", remedy="give --seeds or use names")
-    function = getattr(import_module(f"rlea.models.{model.module}"), model.function)
-    if not model.trained:
-        vectors = cast("Embeddings", function(pair, seed=seed, progress=progress))
-        return replace(vectors, info={**vectors.info, **seen})
-    from rlea.models.history import History
-
-    heard = History(progress)
-    more = {"device": device, "checkpoint": checkpoint, "epochs": epochs}
-    vectors = cast("Embeddings", function(pair, seed=seed, progress=heard, **more))
-    return replace(vectors, info={**vectors.info, **seen, "history": heard.rows(vectors.info["settings"])})
+    more: dict[str, Any] = {"device": device, "checkpoint": checkpoint, "epochs": epochs} if model.trained else {}
+    vectors = model.load()(pair, seed=seed, progress=progress, **more)
+    seen = {"hidden": list(hidden), "fingerprint_seen": pair.fingerprint} if hidden else {}
+    return replace(vectors, info={**vectors.info, **seen})
 
 
 def check_hidden(hidden: Collection[str], embedding: str) -> None:

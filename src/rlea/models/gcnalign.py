@@ -30,23 +30,27 @@ Manhattan distance between joined vectors that have these weights in them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Unpack
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch.nn.functional import embedding, normalize
 
-from rlea.errors import InputError
 from rlea.graph import GraphPair, Ids, KnowledgeGraph
-from rlea.models.training import Arrays, Device, choose_device, require_data, require_positive, train
+from rlea.models.edges import Edges, multiply
+from rlea.models.torch_optimisers import as_array, to_device
+from rlea.models.training import (
+    Arrays,
+    Device,
+    Floats,
+    Options,
+    require_at_most_one,
+    require_positive,
+    train,
+)
 from rlea.models.triples import initial_vectors, join_triples
-from rlea.progress import Progress, silent
 from rlea.search.embeddings import Embeddings
-
-if TYPE_CHECKING:
-    import torch
-
-    from rlea.models.edges import Edges
 
 
 @dataclass(frozen=True)
@@ -74,118 +78,78 @@ class GcnAlignSettings:
 
     def __post_init__(self) -> None:
         require_positive("GCN-Align", self, "margin", "structure_weight", "weight_floor")
-        for name, most in (("margin", np.inf), ("structure_weight", 1), ("weight_floor", np.inf)):
-            value = getattr(self, name)
-            if not 0 <= value <= most:
-                remedy = "it must be zero or more" if most > 1 else "it must be from 0 to 1"
-                raise InputError(f"the GCN-Align setting {name} is {value}", remedy=remedy)
+        require_at_most_one("GCN-Align", self, "structure_weight")
 
 
-def train_gcnalign(
-    pair: GraphPair,
-    settings: GcnAlignSettings | None = None,
-    *,
-    seed: int = 0,
-    device: str = "auto",  # or cpu, or cuda
-    progress: Progress = silent,
-    checkpoint: Path | None = None,
-    epochs: int | None = None,
-) -> Embeddings:
-    """Vectors of all entities of a pair, compared by Manhattan distance; those of the best validation Hits@1.
+def train_gcnalign(pair: GraphPair, settings: GcnAlignSettings | None = None, **options: Unpack[Options]) -> Embeddings:
+    """Vectors of all entities of a pair, compared by Manhattan distance; `rlea.models.training.train` says the rest.
 
     Learns from the triples, the attributes (which entity has which, not their values), `pair.train` and (for stopping)
-    `pair.valid`; `pair.test` is not read. `info["attributes"]` tells whether the attribute channel was used.
-    The rest is said at `rlea.models.training.train`.
+    `pair.valid`. `info["attributes"]` tells whether the attribute channel was used.
     """
-    settings = settings or GcnAlignSettings()
-    require_data(pair, "GCN-Align", seed)
-    chosen = choose_device(device)
-
-    def start(epoch: int, saved: Arrays) -> GcnAlign:
-        return GcnAlign(pair, settings, seed, chosen, saved)
-
-    return train(
-        pair,
-        settings,
-        start,
-        model="GCN-Align",
-        version=1,
-        measure="manhattan",
-        seed=seed,
-        device=chosen,
-        progress=progress,
-        checkpoint=checkpoint,
-        epochs=epochs,
-        more={"attributes": uses_attributes(pair, settings)},
-    )
+    return train(GcnAlign, pair, settings or GcnAlignSettings(), **options)
 
 
 class GcnAlign:
     """GCN-Align in training: one or two channels over the same matrix, seeds and negatives."""
 
-    def __init__(self, pair: GraphPair, settings: GcnAlignSettings, seed: int, device: Device, saved: Arrays) -> None:
-        import torch
+    title, version, measure = "GCN-Align", 2, "manhattan"
 
-        from rlea.models.edges import Edges
-
+    def __init__(self, pair: GraphPair, settings: GcnAlignSettings, seed: int, device: Device) -> None:
         self.settings, self.seed, self.device = settings, seed, device
         self.num_source = pair.source.num_entities
         self.num_entities = self.num_source + pair.target.num_entities
         self.seeds = np.stack([pair.train.source_ids, pair.train.target_ids + np.int32(self.num_source)], axis=1)
         rows, columns, weights = adjacency(pair, settings.weight_floor)
         edges, order = Edges.of(rows, columns, (self.num_entities, self.num_entities), device)
-        matrix = SparseMatrix(edges, torch.as_tensor(weights[order], device=device))
-        if not saved:
-            saved = {"structure": short_vectors(self.num_entities, settings.dim, seed)}
-            if uses_attributes(pair, settings):
-                num_attributes = int(attribute_bags(pair, settings.attribute_share)[1].max()) + 1
-                saved["attributes"] = short_vectors(num_attributes, settings.attribute_dim, seed)
-        self.channels = [Channel(saved["structure"], None, matrix, device)]
-        if "attributes" in saved:
+        self.matrix = SparseMatrix(edges, torch.as_tensor(weights[order], device=device))
+        self.features: SparseMatrix | None = None
+        # Attributes can tell something only where both graphs have some, and they have weight.
+        has_attributes = len(pair.source.literals) > 0 and len(pair.target.literals) > 0
+        if has_attributes and settings.structure_weight < 1:
             owners, attributes = attribute_bags(pair, settings.attribute_share)
-            bags, _ = Edges.of(owners, attributes, (self.num_entities, len(saved["attributes"])), device)
-            ones = torch.ones(len(bags), device=device)
-            self.channels.append(Channel(saved["attributes"], SparseMatrix(bags, ones), matrix, device))
-        self.drawn_for = 0  # the epoch whose negatives are at hand
-        self.loss: Any = None
+            self.num_attributes = int(attributes.max()) + 1
+            bags, _ = Edges.of(owners, attributes, (self.num_entities, self.num_attributes), device)
+            self.features = SparseMatrix(bags, torch.ones(len(bags), device=device))
+        self.info: dict[str, Any] = {"attributes": self.features is not None}
+
+    def start(self, epoch: int, saved: Arrays) -> None:
+        settings = self.settings
+        if not saved:
+            saved = {"structure": short_vectors(self.num_entities, settings.dim, self.seed)}
+            if self.features is not None:
+                saved["attributes"] = short_vectors(self.num_attributes, settings.attribute_dim, self.seed)
+        self.channels = [Channel(saved["structure"], None, self.matrix)]
+        if self.features is not None:
+            self.channels.append(Channel(saved["attributes"], self.features, self.matrix))
 
     def run_epoch(self, epoch: int) -> float:
         """One step down the loss of all seeds, in every channel; the sum of the channels' mean losses."""
-        first = epoch - (epoch - 1) % self.settings.refresh_every
-        if self.drawn_for != first:
-            self.drawn_for = first
-            self.loss = self._loss_against(self._draw(first))
-        return sum(channel.step(self.loss, self.settings.learning_rate) for channel in self.channels)
+        drawn_at = epoch - (epoch - 1) % self.settings.refresh_every
+        seeds, negatives = to_device(self.device, self.seeds, self._draw(drawn_at))
+        total = 0.0
+        for channel in self.channels:
+            loss = margin_loss(channel.output(), seeds, negatives, self.settings.margin)
+            channel.descend(loss, self.settings.learning_rate)
+            total += float(loss.detach())
+        return total
 
-    def vectors(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        import torch
-
+    def vectors(self) -> tuple[Floats, Floats]:
         weights = (self.settings.structure_weight, 1 - self.settings.structure_weight)
         with torch.no_grad():
             outputs = [channel.output() * weight for channel, weight in zip(self.channels, weights, strict=False)]
-            joined: NDArray[np.float32] = torch.cat(outputs, dim=1).cpu().numpy()
+            joined = as_array(torch.cat(outputs, dim=1))
         return joined[: self.num_source], joined[self.num_source :]
 
     def arrays(self, epoch: int) -> Arrays:
         names = ("structure", "attributes")
-        return {name: channel.table.detach().cpu().numpy() for name, channel in zip(names, self.channels, strict=False)}
+        return {name: as_array(channel.table) for name, channel in zip(names, self.channels, strict=False)}
 
     def _draw(self, epoch: int) -> Ids:
         """Entities in place of a seed's source end [0] and target end [1]: (2, num_seeds, num_negatives)."""
         random = np.random.default_rng([self.seed, epoch])
         shape = (2, len(self.seeds), self.settings.num_negatives)
         return random.integers(0, self.num_entities, shape, dtype=np.int32)
-
-    def _loss_against(self, negatives: Ids) -> Any:
-        if self.device == "cpu":
-            from rlea.models.seed_margin import SeedMargin
-
-            return SeedMargin(self.seeds, negatives, self.num_entities, self.settings.margin)
-        import torch
-
-        seeds = torch.as_tensor(self.seeds, dtype=torch.long, device=self.device)
-        drawn = torch.as_tensor(negatives, dtype=torch.long, device=self.device)
-        return lambda output: margin_loss(output, seeds, drawn, self.settings.margin)
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,47 +160,35 @@ class SparseMatrix:
     weights: torch.Tensor  # (num_edges,)
 
     def __matmul__(self, vectors: torch.Tensor) -> torch.Tensor:
-        from rlea.models.edges import multiply
-
         return multiply(self.edges, self.weights, vectors)
 
 
 class Channel:
     """One table that is learned, and what the two layers make of it."""
 
-    def __init__(
-        self, table: NDArray[np.float32], features: SparseMatrix | None, matrix: SparseMatrix, device: Device
-    ) -> None:
-        import torch
-
-        self.table = torch.tensor(table, device=device, requires_grad=True)
+    def __init__(self, table: Floats, features: SparseMatrix | None, matrix: SparseMatrix) -> None:
+        self.table = torch.tensor(table, device=matrix.weights.device, requires_grad=True)
         self.features, self.matrix = features, matrix
 
     def output(self) -> torch.Tensor:
-        import torch
-
-        units = torch.nn.functional.normalize(self.table)
+        units = normalize(self.table)
         given = units if self.features is None else self.features @ units  # (num_entities, dim)
         return self.matrix @ (self.matrix @ given).relu()
 
-    def step(self, loss_of: Any, rate: float) -> float:
-        import torch
-
-        loss = loss_of(self.output())
+    def descend(self, loss: torch.Tensor, rate: float) -> None:
+        """One step of plain gradient descent."""
         (gradient,) = torch.autograd.grad(loss, self.table)
         with torch.no_grad():
             self.table.sub_(gradient, alpha=rate)
-        return float(loss.detach())
 
 
 def margin_loss(output: torch.Tensor, seeds: torch.Tensor, negatives: torch.Tensor, margin: float) -> torch.Tensor:
     """The mean over seeds, ends and negatives of max(0, d(seed) + margin - d(negative)).
 
     `output` (num_entities, dim), `seeds` (num_seeds, 2), `negatives` (2, num_seeds, num_negatives): in place of the
-    source end, then of the target end. This is the form to read; `rlea.models.seed_margin` is the one for processors.
+    source end, then of the target end.
     """
-    from torch.nn.functional import embedding  # gathers rows like an index, and is much faster on the way back
-
+    # `embedding` gathers rows like an index, and is much faster on the way back.
     ends = embedding(seeds, output)  # (num_seeds, 2, dim)
     near = (ends[:, 0] - ends[:, 1]).abs().sum(dim=1)  # (num_seeds,)
     kept = ends.flip(1).transpose(0, 1)[:, :, None]  # (2, num_seeds, 1, dim): who stays when an end is replaced
@@ -244,7 +196,7 @@ def margin_loss(output: torch.Tensor, seeds: torch.Tensor, negatives: torch.Tens
     return (near[:, None] + margin - far).relu().mean()
 
 
-def adjacency(pair: GraphPair, floor: float) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
+def adjacency(pair: GraphPair, floor: float) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
     """The matrix A of both graphs, source entities first: rows, columns and weights of its entries."""
     triples = join_triples(pair, swap=False)
     count = triples.num_entities
@@ -269,11 +221,6 @@ def functionality(ends: NDArray[Any], relations: NDArray[Any], num_relations: in
     return np.bincount(distinct, minlength=num_relations) / np.maximum(triples, 1)
 
 
-def uses_attributes(pair: GraphPair, settings: GcnAlignSettings) -> bool:
-    """Whether the attribute channel can tell anything: both graphs have attributes, and they have weight."""
-    return len(pair.source.literals) > 0 and len(pair.target.literals) > 0 and settings.structure_weight < 1
-
-
 def attribute_bags(pair: GraphPair, share: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Who has which attribute, each once: entities of both graphs, source first, and numbers of attributes.
 
@@ -295,6 +242,6 @@ def attribute_bags(pair: GraphPair, share: float) -> tuple[NDArray[np.int64], ND
     return rows[:, 0], place[rows[:, 1]]
 
 
-def short_vectors(num_rows: int, dim: int, seed: int) -> NDArray[np.float32]:
+def short_vectors(num_rows: int, dim: int, seed: int) -> Floats:
     """Normal numbers of standard deviation 1/sqrt(num_rows), none beyond two deviations."""
     return initial_vectors(num_rows, dim, seed=seed) * np.float32(np.sqrt(dim / num_rows))

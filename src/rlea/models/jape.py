@@ -19,23 +19,38 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Unpack
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
-from rlea.errors import InputError
 from rlea.graph import GraphPair, Ids
-from rlea.models.training import Arrays, Device, choose_device, require_data, require_positive, train
+from rlea.models.attributes import (
+    Similar,
+    collect_occurrences,
+    entity_vectors,
+    learn_vectors,
+    merge_rows,
+    similar_entities,
+    why_unused,
+)
+from rlea.models.negatives import Sampler
+from rlea.models.similarity_step import Residuals, similarity_gradient
+from rlea.models.torch_optimisers import Adagrad, as_array, descend, to_device, unit_rows
+from rlea.models.training import (
+    Arrays,
+    Device,
+    Floats,
+    Options,
+    require_at_most_one,
+    require_positive,
+    train,
+)
+from rlea.models.translation_step import adagrad_step, limit_gradient
 from rlea.models.triples import initial_vectors, join_triples, shuffled
-from rlea.progress import Progress, silent
+from rlea.models.unit_rows import Table
 from rlea.search.embeddings import Embeddings
-
-if TYPE_CHECKING:
-    import torch
-
-    from rlea.models.attributes import Similar
 
 _FARTHEST = 10.0  # more than |h + r - t|^2 of unit vectors can be
 
@@ -72,149 +87,96 @@ class JAPESettings:
 
     def __post_init__(self) -> None:
         require_positive("JAPE", self, "negative_weight", "similarity_weight")
-        for name in ("negative_weight", "similarity_weight"):
-            if getattr(self, name) < 0:
-                raise InputError(
-                    f"the JAPE setting {name} is {getattr(self, name)}", remedy="it must not be below zero"
-                )
-        for name in ("attribute_share", "min_similarity"):
-            if getattr(self, name) > 1:
-                raise InputError(f"the JAPE setting {name} is {getattr(self, name)}", remedy="it must be at most 1")
+        require_at_most_one("JAPE", self, "attribute_share", "min_similarity")
 
 
-class Trainer(Protocol):
-    """Vectors in training: one row per entity (source first; seeds use the source's), then one per relation."""
+def train_jape(pair: GraphPair, settings: JAPESettings | None = None, **options: Unpack[Options]) -> Embeddings:
+    """Unit vectors of all entities of a pair, compared by cosine; `rlea.models.training.train` says the rest.
 
-    def follow_triples(self, positives: Ids, negatives: Ids, corrupt_tail: NDArray[np.bool_], cuts: list[int]) -> float:
-        """A step of Adagrad down O_SE for every batch between two cuts; the loss, a sum. Relations are given by row."""
-        ...
-
-    def follow_similarity(self) -> float:
-        """A step of Adagrad down similarity_weight * O_S; the loss."""
-        ...
-
-    def units(self, num_rows: int) -> NDArray[np.float32]:
-        """Unit vectors of the first rows."""
-        ...
-
-    def arrays(self) -> dict[str, NDArray[np.float32]]:
-        """All that the next step depends on."""
-        ...
-
-
-def train_jape(
-    pair: GraphPair,
-    settings: JAPESettings | None = None,
-    *,
-    seed: int = 0,
-    device: str = "auto",  # or cpu, or cuda
-    progress: Progress = silent,
-    checkpoint: Path | None = None,
-    epochs: int | None = None,
-) -> Embeddings:
-    """Unit vectors of all entities of a pair, compared by cosine; those of the epoch with the best validation Hits@1.
-
-    Learns from the triples, the attributes, `pair.train` and (for stopping) `pair.valid`; `pair.test` is not read.
-    `info["attributes"]` says whether attributes took part, and `info["similar_pairs"]` how many pairs of entities they
-    drew together. On the CPU the same seed gives the same bytes for any number of threads.
-    The rest is said at `rlea.models.training.train`.
+    Learns from the triples, the attributes, `pair.train` and (for stopping) `pair.valid`. `info["attributes"]` says
+    whether attributes took part, and `info["similar_pairs"]` how many pairs of entities they drew together. On the CPU
+    the same seed gives the same bytes for any number of threads.
     """
-    from rlea.models.attributes import why_unused
-
-    settings = settings or JAPESettings()
-    require_data(pair, "JAPE", seed)
-    chosen = choose_device(device)
-    reason = why_unused(pair) if settings.similarity_weight > 0 else "their weight is zero"
-    num_similar = 0
-
-    def start(epoch: int, saved: Arrays) -> JAPE:
-        nonlocal num_similar
-        if reason is None and epoch == 0:
-            progress("jape", 0, settings.max_epochs, "learning from attributes")
-        model = JAPE(pair, settings, seed, chosen, saved, with_attributes=reason is None)
-        num_similar = 0 if model.similar is None else model.similar.num_pairs
-        return model
-
-    embeddings = train(
-        pair,
-        settings,
-        start,
-        model="JAPE",
-        version=1,
-        measure="cosine",
-        seed=seed,
-        device=chosen,
-        progress=progress,
-        checkpoint=checkpoint,
-        epochs=epochs,
-        more={"attributes": "used" if reason is None else f"not used: {reason}"},
-    )
-    embeddings.info["similar_pairs"] = num_similar
-    notes = [embeddings.info["note"]] if "note" in embeddings.info else []
-    if reason is not None:
-        notes.append(f"attributes not used: {reason}; trained on structure alone")
-    elif num_similar == 0:
-        notes.append("no two entities have attributes alike enough; trained on structure alone")
-    if notes:
-        embeddings.info["note"] = "; ".join(notes)
-    return embeddings
+    return train(JAPE, pair, settings or JAPESettings(), **options)
 
 
 class JAPE:
     """JAPE in training: every epoch goes through the triples of both graphs, then takes one step by attributes."""
 
-    def __init__(
-        self,
-        pair: GraphPair,
-        settings: JAPESettings,
-        seed: int,
-        device: Device,
-        saved: Arrays,
-        *,
-        with_attributes: bool,
-    ) -> None:
-        from rlea.models.negatives import Sampler
+    title, version, measure = "JAPE", 1, "cosine"
 
-        self.settings, self.seed = settings, seed
+    def __init__(self, pair: GraphPair, settings: JAPESettings, seed: int, device: Device) -> None:
+        self.pair, self.settings, self.seed, self.device = pair, settings, seed, device
+        self.unused = why_unused(pair) if settings.similarity_weight > 0 else "their weight is zero"
+        self.info: dict[str, Any] = {"attributes": f"not used: {self.unused}" if self.unused else "used"}
         self.triples = join_triples(pair, swap=False)
         self.sampler = Sampler.of(self.triples)
         self.row_of = shared_rows(pair)
-        self.similar = _find_similar(pair, settings, seed, self.row_of, saved) if with_attributes else None
-        num_rows = self.triples.num_entities + self.triples.num_relations
+
+    def start(self, epoch: int, saved: Arrays) -> None:
+        settings = self.settings
+        self.similar = None
+        if "similar.rows" in saved:
+            self.similar = Similar(*(saved[f"similar.{name}"] for name in ("rows", "matches", "weights")))
+        elif not saved and not self.unused:
+            self.similar = find_similar(self.pair, settings, self.seed, self.row_of)
         if not saved:
-            raw = initial_vectors(num_rows, settings.dim, seed=seed)
+            raw = initial_vectors(self.triples.num_entities + self.triples.num_relations, settings.dim, seed=self.seed)
             saved = {"raw": raw, "squares": np.full_like(raw, settings.initial_squares)}
-        self.trainer: Trainer = (
-            WrittenOutTrainer(saved, settings, self.similar)
-            if device == "cpu"
-            else TorchTrainer(saved, settings, self.similar, device)
-        )
+        trainer = CompiledTrainer if self.device == "cpu" else TorchTrainer
+        self.trainer: CompiledTrainer | TorchTrainer = trainer(saved, settings, self.similar, self.device)
+        self.info["similar_pairs"] = 0 if self.similar is None else self.similar.num_pairs
+        if self.unused:
+            self.info["note"] = f"attributes not used: {self.unused}; trained on structure alone"
+        elif self.similar is None:
+            self.info["note"] = "no two entities have attributes alike enough; trained on structure alone"
 
     def run_epoch(self, epoch: int) -> float:
         """One pass over all triples and one step by attributes; the loss per triple."""
-        settings, triples = self.settings, self.triples
-        positives, cuts = shuffled(triples, settings.batch_size, seed=self.seed, epoch=epoch)
+        positives, cuts = shuffled(self.triples, self.settings.batch_size, seed=self.seed, epoch=epoch)
         negatives, corrupt_tail = self.sampler.draw(
-            positives, settings.num_negatives, None, seed=self.seed, epoch=epoch
+            positives, self.settings.num_negatives, None, seed=self.seed, epoch=epoch
         )
         rows = np.append(self.row_of, np.int32(-1))  # the last for negatives that were not found: -1 stays -1
         positives[:, 0], positives[:, 2] = rows[positives[:, 0]], rows[positives[:, 2]]
-        positives[:, 1] += triples.num_entities  # relations follow the entities in the table
-        loss = self.trainer.follow_triples(positives, rows[negatives], corrupt_tail, cuts)
+        loss = self.trainer.follow_triples(self.triples.as_rows(positives), rows[negatives], corrupt_tail, cuts)
         if self.similar is not None:
             loss += self.trainer.follow_similarity()
-        return loss / len(triples)
+        return loss / len(self.triples)
 
-    def vectors(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    def vectors(self) -> tuple[Floats, Floats]:
         units = self.trainer.units(self.triples.num_entities)[self.row_of]
         return units[: self.triples.num_source_entities], units[self.triples.num_source_entities :]
 
     def arrays(self, epoch: int) -> Arrays:
-        result: Arrays = dict(self.trainer.arrays())
+        result = self.trainer.arrays()
         if self.similar is not None:  # it takes longer to find than to keep
             result |= {"similar.rows": self.similar.rows, "similar.matches": self.similar.matches}
             result["similar.weights"] = self.similar.weights
         return result
+
+
+def find_similar(pair: GraphPair, settings: JAPESettings, seed: int, row_of: Ids) -> Similar | None:
+    """Which entities should have like vectors, by their attributes; None where there are none."""
+    of_entities = collect_occurrences(pair, settings.attribute_share)
+    vectors = learn_vectors(
+        merge_rows(of_entities, row_of),
+        settings.dim,
+        epochs=settings.attribute_epochs,
+        max_pairs=settings.max_attribute_pairs,
+        num_negatives=settings.attribute_negatives,
+        learning_rate=settings.attribute_learning_rate,
+        seed=seed,
+    )
+    similar = similar_entities(
+        entity_vectors(of_entities, vectors),
+        pair.source.num_entities,
+        row_of,
+        min_similarity=settings.min_similarity,
+        max_matches=settings.max_matches,
+        seed=seed,
+    )
+    return similar if len(similar) > 0 else None
 
 
 def shared_rows(pair: GraphPair) -> Ids:
@@ -241,8 +203,6 @@ def structure_loss(
     negative_weight: float,
 ) -> torch.Tensor:
     """O_SE of a batch, a sum over its triples."""
-    import torch
-
     units = torch.nn.functional.normalize(raw)
     head, relation, tail = units[positives].unsqueeze(2).unbind(1)  # (batch, 1, dim) each
     corrupting = units[negatives.clamp(min=0)]  # (batch, num_negatives, dim)
@@ -260,139 +220,79 @@ def similarity_loss(
     weights: torch.Tensor,  # (number, max_matches) of sum 1
 ) -> torch.Tensor:
     """O_S."""
-    import torch
-
     units = torch.nn.functional.normalize(raw)
     expected = (weights[:, :, None] * units[matches]).sum(dim=1)  # (number, dim)
     return (units[rows] - expected).square().sum()
 
 
 class TorchTrainer:
-    """The training steps in the words of the paper, with automatic gradients; the reference, and the way to a GPU."""
+    """Vectors in training (a row per entity, source first; seeds use the source's; then one per relation).
 
-    def __init__(
-        self, arrays: dict[str, NDArray[Any]], settings: JAPESettings, similar: Similar | None, device: str
-    ) -> None:
-        import torch
+    The steps in the words of the paper, with automatic gradients: the reference, and the way to a GPU.
+    """
 
+    def __init__(self, arrays: Arrays, settings: JAPESettings, similar: Similar | None, device: Device) -> None:
         self.settings = settings
         self.raw = torch.tensor(arrays["raw"], device=device, requires_grad=True)
-        self.optimiser = torch.optim.Adagrad([self.raw], lr=settings.learning_rate, eps=0.0)
-        self.optimiser.state[self.raw]["sum"] = torch.tensor(arrays["squares"], device=device)
+        self.optimiser = Adagrad({self.raw: arrays["squares"]}, settings.learning_rate)
         if similar is not None:
-            self.rows = torch.tensor(similar.rows, device=device, dtype=torch.long)
-            self.matches = torch.tensor(similar.matches, device=device, dtype=torch.long)
+            self.rows, self.matches = to_device(device, similar.rows, similar.matches)
             self.weights = torch.tensor(similar.weights, device=device)
 
     def follow_triples(self, positives: Ids, negatives: Ids, corrupt_tail: NDArray[np.bool_], cuts: list[int]) -> float:
-        import torch
-
-        device = self.raw.device
+        """A step of Adagrad down O_SE for every batch between two cuts; the loss, a sum. Relations are given by row."""
         # A whole epoch goes over at once, and only its sum comes back: waiting at every batch would cost most time.
-        true = torch.as_tensor(positives, device=device).long()
-        false = torch.as_tensor(negatives, device=device).long()
-        is_tail = torch.as_tensor(corrupt_tail, device=device)
-        total = torch.zeros((), device=device, dtype=torch.float64)
+        true, false, is_tail = to_device(self.raw.device, positives, negatives, corrupt_tail)
+        total = torch.zeros((), device=self.raw.device, dtype=torch.float64)
         for begin, end in pairwise(cuts):
-            batch = slice(begin, end)
-            total += self._step(
-                structure_loss(self.raw, true[batch], false[batch], is_tail[batch], self.settings.negative_weight)
-            )
+            batch = true[begin:end], false[begin:end], is_tail[begin:end]
+            total += descend(self.optimiser, structure_loss(self.raw, *batch, self.settings.negative_weight))
         return float(total)
 
     def follow_similarity(self) -> float:
+        """A step of Adagrad down similarity_weight * O_S; the loss."""
         loss = self.settings.similarity_weight * similarity_loss(self.raw, self.rows, self.matches, self.weights)
-        return float(self._step(loss))
+        return float(descend(self.optimiser, loss))
 
-    def units(self, num_rows: int) -> NDArray[np.float32]:
-        import torch
+    def units(self, num_rows: int) -> Floats:
+        """Unit vectors of the first rows."""
+        return unit_rows(self.raw, num_rows)
 
-        result: NDArray[np.float32] = torch.nn.functional.normalize(self.raw[:num_rows].detach()).cpu().numpy()
-        return result
-
-    def arrays(self) -> dict[str, NDArray[np.float32]]:
-        squares = self.optimiser.state[self.raw]["sum"]
-        return {"raw": self.raw.detach().cpu().numpy(), "squares": squares.cpu().numpy()}
-
-    def _step(self, loss: torch.Tensor) -> torch.Tensor:
-        self.optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        self.optimiser.step()
-        return loss.detach()
+    def arrays(self) -> Arrays:
+        """All that the next step depends on."""
+        return {"raw": as_array(self.raw), "squares": self.optimiser.sums(self.raw)}
 
 
-class WrittenOutTrainer:
-    """The same steps written out for processors, where only rows that a batch touches are read and written."""
+class CompiledTrainer:
+    """The same steps compiled for processors, where only rows that a batch touches are read and written."""
 
-    def __init__(self, arrays: dict[str, NDArray[Any]], settings: JAPESettings, similar: Similar | None) -> None:
-        from rlea.models.limit_step import Tables
-        from rlea.models.similarity_step import residual_rows
-
+    def __init__(self, arrays: Arrays, settings: JAPESettings, similar: Similar | None, device: Device = "cpu") -> None:
         self.settings = settings
-        self.tables = Tables.of(arrays["raw"], arrays["squares"], arrays.get("scales"))
-        self.residuals = None if similar is None else residual_rows(similar, len(self.tables.raw))
+        self.table, self.squares = Table.of(arrays["raw"], arrays.get("scales")), arrays["squares"].copy()
+        self.residuals = None if similar is None else Residuals.of(similar, len(self.table.raw))
 
     def follow_triples(self, positives: Ids, negatives: Ids, corrupt_tail: NDArray[np.bool_], cuts: list[int]) -> float:
-        from rlea.models.limit_step import limit_step
-
         # AlignE's loss with limits that every triple is beyond is O_SE but for a constant: max(0, f - 0) = f, and
         # max(0, farthest - f) = farthest - f.
+        weight = self.settings.negative_weight
         total = 0.0
         for begin, end in pairwise(cuts):
-            total += limit_step(
-                self.tables,
-                positives[begin:end],
-                negatives[begin:end],
-                corrupt_tail[begin:end],
-                positive_limit=0.0,
-                negative_limit=_FARTHEST,
-                negative_weight=self.settings.negative_weight,
-                learning_rate=self.settings.learning_rate,
+            batch = positives[begin:end], negatives[begin:end], corrupt_tail[begin:end]
+            loss, gradient = limit_gradient(
+                self.table, *batch, positive_limit=0.0, negative_limit=_FARTHEST, negative_weight=weight
             )
-        return total - self.settings.negative_weight * _FARTHEST * int((negatives >= 0).sum())
+            adagrad_step(self.table, self.squares, gradient, self.settings.learning_rate)
+            total += loss
+        return total - weight * _FARTHEST * int((negatives >= 0).sum())
 
     def follow_similarity(self) -> float:
-        from rlea.models.similarity_step import similarity_step
-
         assert self.residuals is not None
-        return similarity_step(
-            self.tables,
-            *self.residuals,
-            weight=self.settings.similarity_weight,
-            learning_rate=self.settings.learning_rate,
-        )
+        loss, gradient = similarity_gradient(self.table, self.residuals, self.settings.similarity_weight)
+        adagrad_step(self.table, self.squares, gradient, self.settings.learning_rate)
+        return loss
 
-    def units(self, num_rows: int) -> NDArray[np.float32]:
-        return self.tables.units(num_rows)
+    def units(self, num_rows: int) -> Floats:
+        return self.table.units(slice(num_rows))
 
-    def arrays(self) -> dict[str, NDArray[np.float32]]:
-        return {"raw": self.tables.raw, "squares": self.tables.squares, "scales": self.tables.scales}
-
-
-def _find_similar(pair: GraphPair, settings: JAPESettings, seed: int, row_of: Ids, saved: Arrays) -> Similar | None:
-    """Which entities should have like vectors, as saved or by their attributes; None where there are none."""
-    from rlea.models import attributes
-
-    if saved:
-        if "similar.rows" not in saved:
-            return None
-        return attributes.Similar(saved.pop("similar.rows"), saved.pop("similar.matches"), saved.pop("similar.weights"))
-    of_entities = attributes.collect_occurrences(pair, settings.attribute_share)
-    vectors = attributes.learn_vectors(
-        attributes.merge_rows(of_entities, row_of),
-        settings.dim,
-        epochs=settings.attribute_epochs,
-        max_pairs=settings.max_attribute_pairs,
-        num_negatives=settings.attribute_negatives,
-        learning_rate=settings.attribute_learning_rate,
-        seed=seed,
-    )
-    similar = attributes.similar_entities(
-        attributes.entity_vectors(of_entities, vectors),
-        pair.source.num_entities,
-        row_of,
-        min_similarity=settings.min_similarity,
-        max_matches=settings.max_matches,
-        seed=seed,
-    )
-    return similar if len(similar) > 0 else None
+    def arrays(self) -> Arrays:
+        return {"raw": self.table.raw, "squares": self.squares, "scales": self.table.scales}

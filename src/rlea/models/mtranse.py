@@ -17,20 +17,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
+import torch
 
 from rlea.graph import GraphPair, Ids
-from rlea.models.training import Arrays, Device, choose_device, require_data, require_positive, train
+from rlea.models.torch_optimisers import Adagrad, as_array, descend, to_device, unit_rows
+from rlea.models.training import Arrays, Device, Floats, Options, require_positive, train
+from rlea.models.translation_step import (
+    adagrad_step,
+    distance_gradient,
+    mapped,
+    one_thread,
+    orthogonal,
+    parts,
+    row_gradient,
+)
 from rlea.models.triples import initial_vectors, join_triples, shuffled
-from rlea.progress import Progress, silent
+from rlea.models.unit_rows import Table
 from rlea.search.embeddings import Embeddings
-
-if TYPE_CHECKING:
-    import torch
 
 
 @dataclass(frozen=True)
@@ -56,93 +62,42 @@ class MTransESettings:
         require_positive("MTransE", self)
 
 
-class Trainer(Protocol):
-    """Vectors in training (a row per entity, source first, then one per relation) and the matrix between them."""
+def train_mtranse(pair: GraphPair, settings: MTransESettings | None = None, **options: Unpack[Options]) -> Embeddings:
+    """Unit vectors of all entities in the space of the target, compared by cosine; the rest is said at
+    `rlea.models.training.train`.
 
-    def train_triples(self, positives: Ids, cuts: list[int]) -> float:
-        """A step for every batch of triples, given by rows; the loss, a sum."""
-        ...
-
-    def train_mapping(self, source_rows: Ids, target_rows: Ids, cuts: list[int]) -> float:
-        """A step for every batch of seeds; the loss, a sum."""
-        ...
-
-    def units(self, num_rows: int) -> NDArray[np.float32]:
-        """Unit vectors of the first rows."""
-        ...
-
-    def matrix(self) -> NDArray[np.float32]:
-        """The matrix from the source space to the target space."""
-        ...
-
-    def arrays(self) -> Arrays:
-        """All that the next step depends on."""
-        ...
-
-
-def train_mtranse(
-    pair: GraphPair,
-    settings: MTransESettings | None = None,
-    *,
-    seed: int = 0,
-    device: str = "auto",  # or cpu, or cuda
-    progress: Progress = silent,
-    checkpoint: Path | None = None,
-    epochs: int | None = None,
-) -> Embeddings:
-    """Unit vectors of all entities of a pair in the space of the target, compared by cosine.
-
-    Learns from the triples, `pair.train` and (for stopping) `pair.valid`; `pair.test` is not read. On the CPU the same
-    seed gives the same bytes for any number of threads. The rest is said at `rlea.models.training.train`.
+    Learns from the triples, `pair.train` and (for stopping) `pair.valid`. On the CPU the same seed gives the same bytes
+    for any number of threads.
     """
-    settings = settings or MTransESettings()
-    require_data(pair, "MTransE", seed)
-    chosen = choose_device(device)
-
-    def start(epoch: int, saved: Arrays) -> MTransE:
-        return MTransE(pair, settings, seed, chosen, saved)
-
-    return train(
-        pair,
-        settings,
-        start,
-        model="MTransE",
-        version=1,
-        measure="cosine",
-        seed=seed,
-        device=chosen,
-        progress=progress,
-        checkpoint=checkpoint,
-        epochs=epochs,
-    )
+    return train(MTransE, pair, settings or MTransESettings(), **options)
 
 
 class MTransE:
     """MTransE in training."""
 
-    def __init__(self, pair: GraphPair, settings: MTransESettings, seed: int, device: Device, saved: Arrays) -> None:
-        self.settings, self.seed = settings, seed
+    title, version, measure = "MTransE", 1, "cosine"
+
+    def __init__(self, pair: GraphPair, settings: MTransESettings, seed: int, device: Device) -> None:
+        self.settings, self.seed, self.device = settings, seed, device
+        self.info: dict[str, Any] = {}
         self.triples = join_triples(pair, swap=False)
         self.source_rows = pair.train.source_ids
         self.target_rows = pair.train.target_ids + np.int32(pair.source.num_entities)
-        arrays = saved or fresh_arrays(self.triples.num_entities + self.triples.num_relations, settings, seed)
-        trainer = WrittenOutTrainer if device == "cpu" else TorchTrainer
-        self.trainer: Trainer = trainer(arrays, settings, device)
+
+    def start(self, epoch: int, saved: Arrays) -> None:
+        arrays = saved or fresh_arrays(self.triples.num_entities + self.triples.num_relations, self.settings, self.seed)
+        trainer = CompiledTrainer if self.device == "cpu" else TorchTrainer
+        self.trainer: CompiledTrainer | TorchTrainer = trainer(arrays, self.settings, self.device)
 
     def run_epoch(self, epoch: int) -> float:
         """A pass over all triples and one over all seeds; the loss per triple and that per seed, added."""
-        from rlea.models.translation_step import parts
-
         positives, cuts = shuffled(self.triples, self.settings.batch_size, seed=self.seed, epoch=epoch)
-        positives += np.array([0, self.triples.num_entities, 0], dtype=np.int32)  # relations follow the entities
-        triple_loss = self.trainer.train_triples(positives, cuts)
+        triple_loss = self.trainer.train_triples(self.triples.as_rows(positives), cuts)
         order, seed_cuts = parts(len(self.source_rows), len(cuts) - 1, seed=self.seed, epoch=epoch, stream=0)
         mapping_loss = self.trainer.train_mapping(self.source_rows[order], self.target_rows[order], seed_cuts)
         return triple_loss / len(positives) + mapping_loss / len(order)
 
-    def vectors(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        from rlea.models.translation_step import mapped
-
+    def vectors(self) -> tuple[Floats, Floats]:
         units = self.trainer.units(self.triples.num_entities)
         num_source = self.triples.num_source_entities
         return mapped(units[:num_source], self.trainer.matrix()), units[num_source:]
@@ -153,8 +108,6 @@ class MTransE:
 
 def fresh_arrays(num_rows: int, settings: MTransESettings, seed: int) -> Arrays:
     """Random unit vectors, a random orthogonal matrix, and the sums of squared gradients of both Adagrads."""
-    from rlea.models.translation_step import orthogonal
-
     raw = initial_vectors(num_rows, settings.dim, seed=seed)
     raw /= np.maximum(np.linalg.norm(raw, axis=1, keepdims=True), np.float32(1e-6))
     mapping = orthogonal(settings.dim, seed=seed, number=0)
@@ -169,75 +122,61 @@ def fresh_arrays(num_rows: int, settings: MTransESettings, seed: int) -> Arrays:
 
 
 class TorchTrainer:
-    """Both steps in the words of the paper, with automatic gradients; the reference, and the way to a GPU."""
+    """Vectors in training (a row per entity, source first, then one per relation) and the matrix between them.
+
+    Both steps in the words of the paper, with automatic gradients: the reference, and the way to a GPU.
+    """
 
     def __init__(self, arrays: Arrays, settings: MTransESettings, device: Device) -> None:
-        import torch
-
         self.settings = settings
         self.raw = torch.tensor(arrays["raw"], device=device, requires_grad=True)
         self.mapping = torch.tensor(arrays["mapping"], device=device, requires_grad=True)
         rate = settings.learning_rate
-        self.triple_optimiser = torch.optim.Adagrad([self.raw], lr=rate, eps=0.0)
-        self.mapping_optimiser = torch.optim.Adagrad([self.raw, self.mapping], lr=rate, eps=0.0)
-        self.squares = {
-            "triple_squares": self.triple_optimiser.state[self.raw],
-            "seed_squares": self.mapping_optimiser.state[self.raw],
-            "mapping_squares": self.mapping_optimiser.state[self.mapping],
-        }
-        for name, state in self.squares.items():
-            state["sum"] = torch.tensor(arrays[name], device=device)
+        self.triple_optimiser = Adagrad({self.raw: arrays["triple_squares"]}, rate)
+        self.mapping_optimiser = Adagrad(
+            {self.raw: arrays["seed_squares"], self.mapping: arrays["mapping_squares"]}, rate
+        )
 
     def train_triples(self, positives: Ids, cuts: list[int]) -> float:
-        import torch
-
-        rows = torch.as_tensor(positives, device=self.raw.device, dtype=torch.long)
+        """A step for every batch of triples, given by rows; the loss, a sum."""
+        (rows,) = to_device(self.raw.device, positives)
         total = torch.zeros((), device=self.raw.device)
         for begin, end in pairwise(cuts):
-            loss = distance_loss(self.raw, rows[begin:end])
-            self._descend(loss, self.triple_optimiser)
-            total += loss.detach()
+            total += descend(self.triple_optimiser, distance_loss(self.raw, rows[begin:end]))
         return float(total)
 
     def train_mapping(self, source_rows: Ids, target_rows: Ids, cuts: list[int]) -> float:
-        import torch
-
-        sources = torch.as_tensor(source_rows, device=self.raw.device, dtype=torch.long)
-        targets = torch.as_tensor(target_rows, device=self.raw.device, dtype=torch.long)
+        """A step for every batch of seeds; the loss, a sum."""
+        sources, targets = to_device(self.raw.device, source_rows, target_rows)
+        weight = self.settings.mapping_weight
         total = torch.zeros((), device=self.raw.device)
         for begin, end in pairwise(cuts):
             if begin < end:
-                loss = mapping_loss(
-                    self.raw, self.mapping, sources[begin:end], targets[begin:end], self.settings.mapping_weight
-                )
-                self._descend(loss, self.mapping_optimiser)
-                total += loss.detach()
+                loss = mapping_loss(self.raw, self.mapping, sources[begin:end], targets[begin:end], weight)
+                total += descend(self.mapping_optimiser, loss)
         return float(total)
 
-    def _descend(self, loss: torch.Tensor, optimiser: torch.optim.Optimizer) -> None:
-        optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
+    def units(self, num_rows: int) -> Floats:
+        """Unit vectors of the first rows."""
+        return unit_rows(self.raw, num_rows)
 
-    def units(self, num_rows: int) -> NDArray[np.float32]:
-        import torch
-
-        result: NDArray[np.float32] = torch.nn.functional.normalize(self.raw[:num_rows].detach()).cpu().numpy()
-        return result
-
-    def matrix(self) -> NDArray[np.float32]:
-        result: NDArray[np.float32] = self.mapping.detach().cpu().numpy()
-        return result
+    def matrix(self) -> Floats:
+        """The matrix from the source space to the target space."""
+        return as_array(self.mapping)
 
     def arrays(self) -> Arrays:
-        squares = {name: state["sum"].cpu().numpy() for name, state in self.squares.items()}
-        return {"raw": self.raw.detach().cpu().numpy(), "mapping": self.matrix(), **squares}
+        """All that the next step depends on."""
+        return {
+            "raw": as_array(self.raw),
+            "mapping": self.matrix(),
+            "triple_squares": self.triple_optimiser.sums(self.raw),
+            "seed_squares": self.mapping_optimiser.sums(self.raw),
+            "mapping_squares": self.mapping_optimiser.sums(self.mapping),
+        }
 
 
 def distance_loss(raw: torch.Tensor, positives: torch.Tensor) -> torch.Tensor:
     """Sum of |h + r - t|^2 over triples (batch, 3), given by rows of the vectors before normalising."""
-    import torch
-
     head, relation, tail = torch.nn.functional.normalize(raw)[positives].unbind(1)  # (batch, dim) each
     return (head + relation - tail).square().sum()
 
@@ -250,20 +189,16 @@ def mapping_loss(
     weight: float,
 ) -> torch.Tensor:
     """weight * (sum over seeds of |e M - e'|^2 + |M M^T - I|^2)."""
-    import torch
-
     units = torch.nn.functional.normalize(raw)
     apart = (units[source_rows] @ mapping - units[target_rows]).square().sum()
     skew = (mapping @ mapping.T - torch.eye(len(mapping), device=mapping.device)).square().sum()
     return weight * (apart + skew)
 
 
-class WrittenOutTrainer:
-    """The same steps written out for processors. See `rlea.models.translation_step`."""
+class CompiledTrainer:
+    """The same steps compiled for processors. See `rlea.models.translation_step`."""
 
     def __init__(self, arrays: Arrays, settings: MTransESettings, device: Device = "cpu") -> None:
-        from rlea.models.translation_step import Table
-
         self.settings = settings
         self.table = Table.of(arrays["raw"], arrays.get("scales"))
         names = ("mapping", "triple_squares", "seed_squares", "mapping_squares")
@@ -272,8 +207,6 @@ class WrittenOutTrainer:
         )
 
     def train_triples(self, positives: Ids, cuts: list[int]) -> float:
-        from rlea.models.translation_step import adagrad_step, distance_gradient
-
         total = 0.0
         for begin, end in pairwise(cuts):
             loss, gradient = distance_gradient(self.table, positives[begin:end])
@@ -282,8 +215,6 @@ class WrittenOutTrainer:
         return total
 
     def train_mapping(self, source_rows: Ids, target_rows: Ids, cuts: list[int]) -> float:
-        from rlea.models.translation_step import adagrad_step, one_thread, row_gradient
-
         total = 0.0
         with one_thread():
             for begin, end in pairwise(cuts):
@@ -298,7 +229,7 @@ class WrittenOutTrainer:
                     total += loss
         return total
 
-    def _mapping_gradients(self, rows: Ids) -> tuple[float, NDArray[np.float32], NDArray[np.float32]]:
+    def _mapping_gradients(self, rows: Ids) -> tuple[float, Floats, Floats]:
         """`mapping_loss`, and its gradients by the unit vectors of the rows and by the matrix."""
         units, weight = self.table.units(rows), np.float32(self.settings.mapping_weight)
         source, target = units[: len(rows) // 2], units[len(rows) // 2 :]
@@ -310,10 +241,10 @@ class WrittenOutTrainer:
         by_mapping = source.T @ by_apart + 4 * weight * (skew @ self.mapping)
         return loss, by_units, by_mapping
 
-    def units(self, num_rows: int) -> NDArray[np.float32]:
+    def units(self, num_rows: int) -> Floats:
         return self.table.units(slice(num_rows))
 
-    def matrix(self) -> NDArray[np.float32]:
+    def matrix(self) -> Floats:
         return self.mapping
 
     def arrays(self) -> Arrays:

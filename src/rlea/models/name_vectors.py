@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from rlea.errors import InputError
 from rlea.graph import GraphPair, KnowledgeGraph, Links
-from rlea.graph.names import is_readable, local_name
-from rlea.models.names import embed_names, plain
+from rlea.graph.names import is_readable, local_name, plain
+from rlea.models.names import embed_names
 
 NAME = -1  # the name that a graph gives, among the numbers of its attributes
 TRUSTED = 0.5  # an attribute speaks names if on average half of the words are those of the counterpart's name ...

@@ -6,8 +6,7 @@ from dataclasses import asdict, dataclass
 from functools import cache
 
 from rlea.graph import GraphPair
-from rlea.graph.names import plain as plain
-from rlea.graph.names import spelling as spelling
+from rlea.graph.names import plain
 from rlea.progress import Progress, silent
 from rlea.search.bags import count_terms, having, weigh_terms
 from rlea.search.embeddings import Embeddings

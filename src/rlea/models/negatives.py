@@ -97,7 +97,7 @@ def nearest_neighbours(
         graphs.append((start, size, pool, count))
         start += size
     result = np.full((len(units), max(1, *(count for *_, count in graphs))), -1, dtype=np.int32)
-    # One thread per product: the kernel is parallel over blocks, and sums then do not hang on the number of threads.
+    # One thread per product: the kernel is parallel over blocks, and sums then do not depend on the number of threads.
     with threadpool_limits(limits=1, user_api="blas"):
         for start, size, pool, count in graphs:
             if count > 0:

@@ -27,27 +27,25 @@ Trained by the margin ranking loss of `rlea.models.ranking` over the seeds and t
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Unpack
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch.nn.functional import leaky_relu, normalize
 
 from rlea.errors import InputError
 from rlea.graph import GraphPair, Ids
-from rlea.models.training import Arrays, Device, choose_device, require_data, require_positive, train
+from rlea.models.edges import Edges, multiply, softmax_by_row
+from rlea.models.name_vectors import NameVectors, name_vectors
+from rlea.models.ranking import Negatives, nearest, ranking_loss
+from rlea.models.torch_optimisers import adam_arrays, as_array, descend, restore_adam, trained_tensors
+from rlea.models.training import Arrays, Device, Floats, Options, require_positive, train
 from rlea.models.triples import JointTriples, join_triples
-from rlea.progress import Progress, silent
 from rlea.search.embeddings import Embeddings
 
-if TYPE_CHECKING:
-    import torch
-
-    from rlea.models.edges import Edges
-    from rlea.models.name_vectors import NameVectors
-    from rlea.models.ranking import Negatives
+_SLOPE = 0.2  # of the leaky rectifier below zero: what the published program's framework does unasked
 
 
 @dataclass(frozen=True)
@@ -74,111 +72,66 @@ class RDGCNSettings:
         require_positive("RDGCN", self, "alpha", "beta")
 
 
-def train_rdgcn(
-    pair: GraphPair,
-    settings: RDGCNSettings | None = None,
-    *,
-    seed: int = 0,
-    device: str = "auto",  # or cpu, or cuda
-    progress: Progress = silent,
-    checkpoint: Path | None = None,
-    epochs: int | None = None,
-) -> Embeddings:
-    """Vectors of all entities of a pair, compared by Manhattan distance; of the epoch with the best validation Hits@1.
+def train_rdgcn(pair: GraphPair, settings: RDGCNSettings | None = None, **options: Unpack[Options]) -> Embeddings:
+    """Vectors of all entities of a pair, compared by Manhattan distance; `rlea.models.training.train` says the rest.
 
-    Learns from names, triples, `pair.train` and (for stopping) `pair.valid`; `pair.test` is not read. The record says
-    which name vectors were used. The rest is said at `rlea.models.training.train`.
+    Learns from names, triples, `pair.train` and (for stopping) `pair.valid`. The record says which name vectors were
+    used.
     """
-    from rlea.models.name_vectors import name_vectors
-
-    settings = settings or RDGCNSettings()
-    require_data(pair, "RDGCN", seed)
-    if pair.source.num_entities + pair.target.num_entities < 3:
-        raise InputError(
-            f"{pair.name} has one entity on either side, and RDGCN needs a third to tell a seed from",
-            remedy="embed the entities by their names",
-        )
-    chosen = choose_device(device)
-    started = time.perf_counter()
-    names = name_vectors(pair, settings.dim, seed=seed, encoder=settings.encoder)
-
-    def start(epoch: int, saved: Arrays) -> RDGCN:
-        return RDGCN(pair, names, settings, seed, chosen, saved)
-
-    return train(
-        pair,
-        settings,
-        start,
-        model="RDGCN",
-        version=2,
-        measure="manhattan",
-        seed=seed,
-        device=chosen,
-        progress=progress,
-        checkpoint=checkpoint,
-        epochs=epochs,
-        more=names.info,
-        started=started,  # the vectors of the names are part of the method
-    )
+    return train(RDGCN, pair, settings or RDGCNSettings(), **options)
 
 
 class RDGCN:
     """RDGCN in training: the network, the seeds, and the negatives that were last found."""
 
-    def __init__(
-        self, pair: GraphPair, names: NameVectors, settings: RDGCNSettings, seed: int, device: Device, saved: Arrays
-    ) -> None:
-        import torch
+    title, version, measure = "RDGCN", 2, "manhattan"
 
-        from rlea.models.adam_state import restore_adam, trained_tensors
-
-        self.settings = settings
+    def __init__(self, pair: GraphPair, settings: RDGCNSettings, seed: int, device: Device) -> None:
+        self.settings, self.seed, self.device = settings, seed, device
         self.num_source = pair.source.num_entities
         self.num_entities = self.num_source + pair.target.num_entities
+        if self.num_entities < 3:
+            raise InputError(
+                f"{pair.name} has one entity on either side, and RDGCN needs a third to tell a seed from",
+                remedy="embed the entities by their names",
+            )
+        self.names = name_vectors(pair, settings.dim, seed=seed, encoder=settings.encoder)
+        self.info = self.names.info
         seeds = np.stack([pair.train.source_ids, pair.train.target_ids + self.num_source]).astype(np.int64)
         self.anchors = torch.as_tensor(seeds, device=device)
         self.network = Network(join_triples(pair, swap=False), settings, device)
-        self.parameters = trained_tensors(initial_parameters(names, settings, seed), saved, device)
-        self.optimiser = torch.optim.Adam(self.parameters.values(), lr=settings.learning_rate, fused=True)
+
+    def start(self, epoch: int, saved: Arrays) -> None:
+        fresh = initial_parameters(self.names, self.settings, self.seed)
+        self.parameters = trained_tensors(fresh, saved, self.device)
+        self.optimiser = torch.optim.Adam(self.parameters.values(), lr=self.settings.learning_rate, fused=True)
         restore_adam(self.optimiser, self.parameters, saved)
         self.negatives: Negatives | None = None
         if "found" in saved:
-            self._take_negatives(torch.as_tensor(saved["found"].astype(np.int64), device=device))
+            self._take_negatives(torch.as_tensor(saved["found"].astype(np.int64), device=self.device))
 
     def run_epoch(self, epoch: int) -> float:
         """One step over all seeds; the mean loss of a seed with a negative."""
-        from rlea.models.ranking import nearest, ranking_loss
-
         output = self.network.run(self.parameters)
         if (epoch - 1) % self.settings.refresh_every == 0:
             k = min(self.settings.num_negatives, self.num_entities - 2)
             before = None if self.negatives is None else self.negatives.others
             self._take_negatives(nearest(output.detach(), self.anchors, k, before))
         assert self.negatives is not None
-        loss = ranking_loss(output, self.negatives, self.settings.margin)
-        self.optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        self.optimiser.step()
-        return float(loss.detach())
+        return float(descend(self.optimiser, ranking_loss(output, self.negatives, self.settings.margin)))
 
-    def vectors(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        import torch
-
+    def vectors(self) -> tuple[Floats, Floats]:
         with torch.no_grad():
-            output = self.network.run(self.parameters).cpu().numpy()
+            output = as_array(self.network.run(self.parameters))
         return output[: self.num_source], output[self.num_source :]
 
     def arrays(self, epoch: int) -> Arrays:
-        from rlea.models.adam_state import adam_arrays
-
         result = adam_arrays(self.optimiser, self.parameters)
         assert self.negatives is not None
         result["found"] = self.negatives.others.cpu().numpy().astype(np.int32)
         return result
 
     def _take_negatives(self, found: torch.Tensor) -> None:
-        from rlea.models.ranking import Negatives
-
         self.negatives = Negatives.of(self.anchors, found, self.num_entities)
 
 
@@ -187,7 +140,7 @@ def initial_parameters(names: NameVectors, settings: RDGCNSettings, seed: int) -
     random = np.random.default_rng([seed, 0])
     dim = settings.dim
 
-    def glorot(num_rows: int, num_columns: int) -> NDArray[np.float32]:
+    def glorot(num_rows: int, num_columns: int) -> Floats:
         limit = np.sqrt(6 / (num_rows + num_columns))
         return random.uniform(-limit, limit, (num_rows, num_columns)).astype(np.float32)
 
@@ -213,10 +166,6 @@ class Network:
     """What does not change in training: both graphs as matrices. The parameters come in from outside."""
 
     def __init__(self, triples: JointTriples, settings: RDGCNSettings, device: Device = "cpu") -> None:
-        import torch
-
-        from rlea.models.edges import Edges
-
         self.settings = settings
         every = np.concatenate([triples.source, triples.target])
         heads, relations, tails = every.T
@@ -229,8 +178,6 @@ class Network:
 
     def run(self, parameters: dict[str, torch.Tensor]) -> torch.Tensor:
         """The output vectors of all entities, (num_entities, dim)."""
-        from torch.nn.functional import normalize
-
         x0 = normalize(parameters["names"])
         shown = self.show_relations(x0)
         dual = self.attend_dual(shown, shown, parameters, 1)
@@ -241,18 +188,12 @@ class Network:
 
     def show_relations(self, x: torch.Tensor) -> torch.Tensor:
         """c: the mean vectors of the heads and of the tails of every relation, (num_relations, 2 dim)."""
-        import torch
-
-        from rlea.models.edges import multiply
-
         return torch.cat([multiply(edges, weights, x) for edges, weights in self.means], dim=1)
 
     def attend_dual(
         self, shown: torch.Tensor, values: torch.Tensor, parameters: dict[str, torch.Tensor], turn: int
     ) -> torch.Tensor:
         """y: every relation as a mixture of those that are used alike, (num_relations, 2 dim)."""
-        from torch.nn.functional import leaky_relu
-
         ends = shown @ parameters[f"dual{turn}.kernel"] @ parameters[f"dual{turn}.ends"]  # (num_relations, 2)
         logits = ends[:, :1] + ends[:, 1] + parameters[f"dual{turn}.bias"]
         logits = leaky_relu(self.similarity * logits, _SLOPE).masked_fill(self.similarity == 0, float("-inf"))
@@ -262,30 +203,19 @@ class Network:
         self, x: torch.Tensor, dual: torch.Tensor, parameters: dict[str, torch.Tensor], turn: int
     ) -> torch.Tensor:
         """att: the tails of every entity's triples, weighed by their relations; zero where it is no head."""
-        from torch.nn.functional import leaky_relu
-
-        from rlea.models.edges import multiply, softmax_by_row
-
         logits = leaky_relu(dual @ parameters[f"primal{turn}.kernel"] + parameters[f"primal{turn}.bias"], _SLOPE)
         weights = softmax_by_row(self.primal, logits.index_select(0, self.relations))
         return multiply(self.primal, weights, x).relu()
 
     def convolve(self, h: torch.Tensor, parameters: dict[str, torch.Tensor], layer: int) -> torch.Tensor:
         """One layer of graph convolution behind its highway gate."""
-        import torch
-
-        from rlea.models.edges import multiply
-
         edges, weights = self.adjacency
         convolved = (multiply(edges, weights, h) * parameters[f"gcn{layer}.diagonal"]).relu()
         gate = torch.addmm(parameters[f"gate{layer}.bias"], h, parameters[f"gate{layer}.kernel"]).sigmoid()
         return torch.lerp(h, convolved, gate)
 
 
-_SLOPE = 0.2  # of the leaky rectifier below zero: what the published program's framework does unasked
-
-
-def dual_graph(triples: Ids, num_relations: int, num_entities: int) -> NDArray[np.float32]:
+def dual_graph(triples: Ids, num_relations: int, num_entities: int) -> Floats:
     """Edge weights (num_relations, num_relations): Jaccard similarity of the heads plus that of the tails.
 
     A relation always has the edge of weight 2 to itself.
@@ -308,10 +238,6 @@ def mean_of(
     relations: Ids, entities: Ids, num_relations: int, num_entities: int, device: Device = "cpu"
 ) -> tuple[Edges, torch.Tensor]:
     """The matrix that takes vectors of entities to their mean over each relation's distinct `entities`."""
-    import torch
-
-    from rlea.models.edges import Edges
-
     rows, columns = _distinct(relations, entities, num_entities)
     weights = (1 / np.bincount(rows, minlength=num_relations)[rows]).astype(np.float32)
     edges, order = Edges.of(rows, columns, (num_relations, num_entities), device)
@@ -320,10 +246,6 @@ def mean_of(
 
 def normalised_adjacency(triples: Ids, num_entities: int, device: Device = "cpu") -> tuple[Edges, torch.Tensor]:
     """D^-1/2 A D^-1/2 for the graph without directions, relations and repetitions, with self-loops."""
-    import torch
-
-    from rlea.models.edges import Edges
-
     heads, tails, everyone = triples[:, 0], triples[:, 2], np.arange(num_entities)
     rows, columns = _distinct(
         np.concatenate([heads, tails, everyone]), np.concatenate([tails, heads, everyone]), num_entities

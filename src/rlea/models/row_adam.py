@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlea.graph import Ids
-from rlea.models.translation_step import CHUNKS, Gradient, Matrix, Table, sum_terms
-from rlea.models.unit_rows import FAST, dot
+from rlea.models.translation_step import CHUNKS, Gradient, sum_terms
+from rlea.models.unit_rows import FAST, Matrix, Table, dot
 
 # Adam as its paper and every framework have it unless asked otherwise.
 KEEP_FIRST, KEEP_SECOND, EPSILON = 0.9, 0.999, 1e-8

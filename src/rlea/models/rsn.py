@@ -18,26 +18,31 @@ like walks, and so comes to have like vectors x, compared by cosine.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Unpack
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch.nn.functional import embedding, softplus
 
-from rlea.errors import InputError
 from rlea.graph import GraphPair
-from rlea.models.training import Arrays, Device, choose_device, require_data, require_positive, train
+from rlea.models.rsn_network import LinearLSTM, NoiseSampler, NoiseScores, normalise
+from rlea.models.torch_optimisers import adam_arrays, as_array, restore_adam, trained_tensors
+from rlea.models.training import (
+    Arrays,
+    Device,
+    Floats,
+    Options,
+    refused,
+    require_at_most_one,
+    require_positive,
+    train,
+)
 from rlea.models.triples import join_triples
-from rlea.progress import Progress, silent
+from rlea.models.walks import JointGraph, draw_walks
 from rlea.search.embeddings import Embeddings
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import torch
-
-    from rlea.models.rsn_network import NoiseSampler
 
 _LAYERS = 2
 
@@ -68,73 +73,37 @@ class RSNSettings:
 
     def __post_init__(self) -> None:
         require_positive("RSN", self)
+        require_at_most_one("RSN", self, "keep")
         if self.batch_size < 2:
-            raise InputError(f"the RSN setting batch_size is {self.batch_size}", remedy="give two walks or more")
+            raise refused("RSN", self, "batch_size", "two walks or more")
         if self.walk_length < 3 or self.walk_length % 2 == 0:
-            remedy = "give an odd number from 3: a walk begins and ends with an entity"
-            raise InputError(f"the RSN setting walk_length is {self.walk_length}", remedy=remedy)
+            what = "an odd number from 3: a walk begins and ends with an entity"
+            raise refused("RSN", self, "walk_length", what)
         for name in ("depth_bias", "cross_bias"):
             if getattr(self, name) >= 1:
-                raise InputError(f"the RSN setting {name} is {getattr(self, name)}", remedy="it must be below one")
-        if self.keep > 1:
-            raise InputError(f"the RSN setting keep is {self.keep}", remedy="it must be one at most")
+                raise refused("RSN", self, name, "below one")
 
 
-def train_rsn(
-    pair: GraphPair,
-    settings: RSNSettings | None = None,
-    *,
-    seed: int = 0,
-    device: str = "auto",  # or cpu, or cuda
-    progress: Progress = silent,
-    checkpoint: Path | None = None,
-    epochs: int | None = None,
-) -> Embeddings:
-    """Vectors of all entities of a pair, compared by cosine; those of the epoch with the best validation Hits@1.
+def train_rsn(pair: GraphPair, settings: RSNSettings | None = None, **options: Unpack[Options]) -> Embeddings:
+    """Vectors of all entities of a pair, compared by cosine; `rlea.models.training.train` says the rest.
 
-    Learns from the triples, `pair.train` and (for stopping) `pair.valid`; `pair.test` is not read. The same seed on the
-    same machine, with the same number of threads, gives the same bytes. Made for a GPU: on two cores an epoch of a
-    15K pair takes many minutes. The rest is said at `rlea.models.training.train`.
+    Learns from the triples, `pair.train` and (for stopping) `pair.valid`. The same seed on the same machine, with the
+    same number of threads, gives the same bytes. Made for a GPU: on two cores an epoch of a 15K pair takes many
+    minutes.
     """
-    settings = settings or RSNSettings()
-    require_data(pair, "RSN", seed)
-    chosen = choose_device(device)
-
-    def start(epoch: int, saved: Arrays) -> RSN:
-        return RSN(pair, settings, seed, chosen, saved)
-
-    return train(
-        pair,
-        settings,
-        start,
-        model="RSN",
-        version=1,
-        measure="cosine",
-        seed=seed,
-        device=chosen,
-        progress=progress,
-        checkpoint=checkpoint,
-        epochs=epochs,
-    )
+    return train(RSN, pair, settings or RSNSettings(), **options)
 
 
 class RSN:
     """RSN in training: walks drawn once, the network, and Adam's moments."""
 
-    def __init__(self, pair: GraphPair, settings: RSNSettings, seed: int, device: Device, saved: Arrays) -> None:
-        import torch
+    title, version, measure = "RSN", 1, "cosine"
 
-        from rlea.models.adam_state import restore_adam, trained_tensors
-        from rlea.models.rsn_network import NoiseSampler
-        from rlea.models.walks import JointGraph, draw_walks
-
+    def __init__(self, pair: GraphPair, settings: RSNSettings, seed: int, device: Device) -> None:
         self.settings, self.seed, self.device = settings, seed, device
+        self.info: dict[str, Any] = {}
         graph = JointGraph.of(join_triples(pair, swap=False), pair.train)
-        self.num_source, num_entities, num_relations = (
-            graph.num_source_entities,
-            graph.num_entities,
-            2 * graph.num_relations,
-        )
+        self.num_source = graph.num_source_entities
         walks = draw_walks(
             graph,
             settings.walk_length,
@@ -144,20 +113,21 @@ class RSN:
             seed=seed,
         )
         self.walks = torch.as_tensor(walks, device=device)
+        self.sizes = graph.num_entities, 2 * graph.num_relations  # of the vocabularies
         self.samplers = {}
-        for kind, column, size in (("entity", 0, num_entities), ("relation", 1, num_relations)):
+        for kind, column, size in zip(("entity", "relation"), (0, 1), self.sizes, strict=True):
             occurrences = np.bincount(graph.triples[:, column], minlength=size)
             num_samples = max(1, min(settings.num_samples, size // 3))
             self.samplers[kind] = NoiseSampler.of(occurrences, num_samples, device)
-        fresh = initial_parameters(num_entities, num_relations, settings.dim, seed=seed)
-        self.parameters = trained_tensors(fresh, saved, device)
-        self.optimiser = torch.optim.Adam(self.parameters.values(), lr=settings.learning_rate, fused=True)
+
+    def start(self, epoch: int, saved: Arrays) -> None:
+        fresh = initial_parameters(*self.sizes, self.settings.dim, seed=self.seed)
+        self.parameters = trained_tensors(fresh, saved, self.device)
+        self.optimiser = torch.optim.Adam(self.parameters.values(), lr=self.settings.learning_rate, fused=True)
         restore_adam(self.optimiser, self.parameters, saved)
 
     def run_epoch(self, epoch: int) -> float:
         """One pass over all walks but those left over by the last whole batch; the loss per walk."""
-        import torch
-
         batch = min(self.settings.batch_size, len(self.walks))
         order = np.random.default_rng([self.seed, epoch]).permutation(len(self.walks))
         order = order[: len(order) // batch * batch].reshape(-1, batch)
@@ -170,8 +140,6 @@ class RSN:
         return float(loss) / len(batches)
 
     def _step(self, walks: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-        import torch
-
         settings = self.settings
         batch, length = walks.shape
         shape = (_LAYERS, length - 1, batch, settings.dim)
@@ -184,13 +152,11 @@ class RSN:
         self.optimiser.step()
         return loss.detach()
 
-    def vectors(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        entities = self.parameters["entities"].detach().cpu().numpy().copy()
+    def vectors(self) -> tuple[Floats, Floats]:
+        entities = as_array(self.parameters["entities"]).copy()
         return entities[: self.num_source], entities[self.num_source :]
 
     def arrays(self, epoch: int) -> Arrays:
-        from rlea.models.adam_state import adam_arrays
-
         return adam_arrays(self.optimiser, self.parameters)
 
 
@@ -219,11 +185,6 @@ def walk_loss(
 
 def predictions(parameters: Mapping[str, torch.Tensor], walks: torch.Tensor, kept: torch.Tensor) -> torch.Tensor:
     """The network's outputs h' at all elements of the walks but the last, normalised: (batch, length - 1, dim)."""
-    import torch
-    from torch.nn.functional import embedding
-
-    from rlea.models.rsn_network import LinearLSTM, normalise
-
     entities = embedding(walks[:, :-1:2], parameters["entities"])  # (batch, length // 2, dim)
     relations = embedding(walks[:, 1::2], parameters["relations"])
     inputs = normalise(
@@ -251,11 +212,6 @@ def noise_loss(
 
     A sampled id that happens to be the true one stays, as in the estimation's theory: noise may be true.
     """
-    import torch
-    from torch.nn.functional import embedding, softplus
-
-    from rlea.models.rsn_network import NoiseScores
-
     ids = torch.cat([true, noise])
     looked_up, offsets = embedding(ids, weights), embedding(ids, biases)[:, 0] - log_chances[ids]
     cut = len(true)
@@ -264,7 +220,7 @@ def noise_loss(
     return loss
 
 
-def initial_parameters(num_entities: int, num_relations: int, dim: int, *, seed: int) -> dict[str, NDArray[np.float32]]:
+def initial_parameters(num_entities: int, num_relations: int, dim: int, *, seed: int) -> dict[str, Floats]:
     """Tables and matrices as the released program fills them, but for the biases of predictions.
 
     Those begin where an id is as likely as any other, not at zero, where it is as likely to come next as not: the first

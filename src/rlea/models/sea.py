@@ -22,24 +22,32 @@ gradient hardly matters, the difference is one of weights between seeds and othe
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Any, Unpack
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from rlea.graph import GraphPair, Ids
-from rlea.models.training import Arrays, Device, choose_device, require_data, require_positive, train
+from rlea.models.negatives import Sampler
+from rlea.models.row_adam import Adam, MatrixAdam
+from rlea.models.torch_optimisers import adam_arrays, as_array, descend, restore_adam, to_device, unit_rows
+from rlea.models.training import Arrays, Device, Floats, Options, require_positive, train
+from rlea.models.translation_step import (
+    batch_rows,
+    mapped,
+    margin_gradient,
+    one_thread,
+    orthogonal,
+    parts,
+    row_gradient,
+)
 from rlea.models.triples import initial_vectors, join_triples, shuffled
-from rlea.progress import Progress, silent
+from rlea.models.unit_rows import Table
 from rlea.search.embeddings import Embeddings
-
-if TYPE_CHECKING:
-    import torch
-
-    from rlea.models.translation_step import Table
 
 
 @dataclass(frozen=True)
@@ -83,94 +91,44 @@ class Entities:
         return np.concatenate(self.kinds())
 
 
-class Trainer(Protocol):
-    """Vectors in training (a row per entity, source first, then one per relation) and the matrices between them."""
+def train_sea(pair: GraphPair, settings: SEASettings | None = None, **options: Unpack[Options]) -> Embeddings:
+    """Unit vectors of all entities in the space of the target, compared by cosine; the rest is said at
+    `rlea.models.training.train`.
 
-    def train_triples(self, positives: Ids, negatives: Ids, corrupt_tail: NDArray[np.bool_], cuts: list[int]) -> float:
-        """A step for every batch of triples, given by rows; the loss, a sum."""
-        ...
-
-    def train_mapping(self, batches: list[Entities]) -> float:
-        """A step for every batch of entities; the loss, a sum."""
-        ...
-
-    def units(self, num_rows: int) -> NDArray[np.float32]:
-        """Unit vectors of the first rows."""
-        ...
-
-    def matrix(self) -> NDArray[np.float32]:
-        """M, from the source space to the target space."""
-        ...
-
-    def arrays(self) -> Arrays:
-        """All that the next step depends on."""
-        ...
-
-
-def train_sea(
-    pair: GraphPair,
-    settings: SEASettings | None = None,
-    *,
-    seed: int = 0,
-    device: str = "auto",  # or cpu, or cuda
-    progress: Progress = silent,
-    checkpoint: Path | None = None,
-    epochs: int | None = None,
-) -> Embeddings:
-    """Unit vectors of all entities of a pair in the space of the target, compared by cosine.
-
-    Learns from the triples, `pair.train` and (for stopping) `pair.valid`; `pair.test` is not read. On the CPU the same
-    seed gives the same bytes for any number of threads. The rest is said at `rlea.models.training.train`.
+    Learns from the triples, `pair.train` and (for stopping) `pair.valid`. On the CPU the same seed gives the same bytes
+    for any number of threads.
     """
-    settings = settings or SEASettings()
-    require_data(pair, "SEA", seed)
-    chosen = choose_device(device)
-
-    def start(epoch: int, saved: Arrays) -> SEA:
-        return SEA(pair, settings, seed, chosen, saved)
-
-    return train(
-        pair,
-        settings,
-        start,
-        model="SEA",
-        version=1,
-        measure="cosine",
-        seed=seed,
-        device=chosen,
-        progress=progress,
-        checkpoint=checkpoint,
-        epochs=epochs,
-    )
+    return train(SEA, pair, settings or SEASettings(), **options)
 
 
 class SEA:
     """SEA in training."""
 
-    def __init__(self, pair: GraphPair, settings: SEASettings, seed: int, device: Device, saved: Arrays) -> None:
-        from rlea.models.negatives import Sampler
+    title, version, measure = "SEA", 2, "cosine"
 
-        self.settings, self.seed = settings, seed
+    def __init__(self, pair: GraphPair, settings: SEASettings, seed: int, device: Device) -> None:
+        self.settings, self.seed, self.device = settings, seed, device
+        self.info: dict[str, Any] = {}
         self.triples = join_triples(pair, swap=False)
         self.sampler = Sampler.of(self.triples)
         self.entities = all_entities(pair)
-        arrays = saved or fresh_arrays(self.triples.num_entities + self.triples.num_relations, settings, seed)
-        trainer = WrittenOutTrainer if device == "cpu" else TorchTrainer
-        self.trainer: Trainer = trainer(arrays, settings, device)
+
+    def start(self, epoch: int, saved: Arrays) -> None:
+        arrays = saved or fresh_arrays(self.triples.num_entities + self.triples.num_relations, self.settings, self.seed)
+        trainer = CompiledTrainer if self.device == "cpu" else TorchTrainer
+        self.trainer: CompiledTrainer | TorchTrainer = trainer(arrays, self.settings, self.device)
 
     def run_epoch(self, epoch: int) -> float:
         """A pass over all triples and one over all entities; the loss per triple and that per seed, added."""
         positives, cuts = shuffled(self.triples, self.settings.batch_size, seed=self.seed, epoch=epoch)
         negatives, corrupt_tail = self.sampler.draw(positives, 1, None, seed=self.seed, epoch=epoch)
-        positives += np.array([0, self.triples.num_entities, 0], dtype=np.int32)  # relations follow the entities
-        triple_loss = self.trainer.train_triples(positives, negatives[:, 0], corrupt_tail, cuts)
+        rows = self.triples.as_rows(positives)
+        triple_loss = self.trainer.train_triples(rows, negatives[:, 0], corrupt_tail, cuts)
         batches = split_entities(self.entities, len(cuts) - 1, seed=self.seed, epoch=epoch)
         mapping_loss = self.trainer.train_mapping(batches)
         return triple_loss / len(positives) + mapping_loss / len(self.entities.seed_sources)
 
-    def vectors(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        from rlea.models.translation_step import mapped
-
+    def vectors(self) -> tuple[Floats, Floats]:
         units = self.trainer.units(self.triples.num_entities)
         num_source = self.triples.num_source_entities
         return mapped(units[:num_source], self.trainer.matrix()), units[num_source:]
@@ -191,34 +149,22 @@ def all_entities(pair: GraphPair) -> Entities:
 
 def split_entities(entities: Entities, num_batches: int, *, seed: int, epoch: int) -> list[Entities]:
     """Batches with an equal share of each kind; batches without anything are left out."""
-    from rlea.models.translation_step import parts
 
     def split(num_items: int, stream: int) -> list[Ids]:
         order, cuts = parts(num_items, num_batches, seed=seed, epoch=epoch, stream=stream)
         return [order[begin:end] for begin, end in pairwise(cuts)]
 
-    batches = []
-    for seeds, sources, targets in zip(
-        split(len(entities.seed_sources), 0),
-        split(len(entities.other_sources), 1),
-        split(len(entities.other_targets), 2),
-        strict=True,
-    ):
-        batches.append(
-            Entities(
-                entities.seed_sources[seeds],
-                entities.seed_targets[seeds],
-                entities.other_sources[sources],
-                entities.other_targets[targets],
-            )
-        )
+    of_seeds = split(len(entities.seed_sources), 0)
+    of_sources, of_targets = split(len(entities.other_sources), 1), split(len(entities.other_targets), 2)
+    batches = [
+        Entities(*(rows[order] for rows, order in zip(entities.kinds(), (seeds, seeds, sources, targets), strict=True)))
+        for seeds, sources, targets in zip(of_seeds, of_sources, of_targets, strict=True)
+    ]
     return [batch for batch in batches if len(batch.rows()) > 0]
 
 
 def fresh_arrays(num_rows: int, settings: SEASettings, seed: int) -> Arrays:
     """Random vectors and orthogonal matrices, without a past."""
-    from rlea.models.translation_step import orthogonal
-
     return {
         "raw": initial_vectors(num_rows, settings.dim, seed=seed),
         "there": orthogonal(settings.dim, seed=seed, number=0),
@@ -227,51 +173,39 @@ def fresh_arrays(num_rows: int, settings: SEASettings, seed: int) -> Arrays:
 
 
 class TorchTrainer:
-    """Both steps in the words of the paper, with automatic gradients; the reference, and the way to a GPU."""
+    """Vectors in training (a row per entity, source first, then one per relation) and the matrices between them.
+
+    Both steps in the words of the paper, with automatic gradients: the reference, and the way to a GPU.
+    """
 
     def __init__(self, arrays: Arrays, settings: SEASettings, device: Device) -> None:
-        import torch
-
         self.settings = settings
         self.raw, self.there, self.back = (
             torch.tensor(arrays[name], device=device, requires_grad=True) for name in ("raw", "there", "back")
         )
-        self.triple_optimiser = torch.optim.Adam([self.raw], lr=settings.learning_rate)
-        self.mapping_optimiser = torch.optim.Adam([self.raw, self.there, self.back], lr=settings.learning_rate)
-        self.states = {
-            "triples.raw": (self.triple_optimiser, self.raw),
-            "mapping.raw": (self.mapping_optimiser, self.raw),
-            "mapping.there": (self.mapping_optimiser, self.there),
-            "mapping.back": (self.mapping_optimiser, self.back),
+        self.parameters = {
+            "triples.": {"raw": self.raw},
+            "mapping.": {"raw": self.raw, "there": self.there, "back": self.back},
         }
-        for name, (optimiser, parameter) in self.states.items():
-            if f"{name}.step" in arrays:
-                optimiser.state[parameter] = {
-                    "step": torch.tensor(arrays[f"{name}.step"][0], dtype=torch.float32),
-                    "exp_avg": torch.tensor(arrays[f"{name}.exp_avg"], device=device),
-                    "exp_avg_sq": torch.tensor(arrays[f"{name}.exp_avg_sq"], device=device),
-                }
+        self.optimisers = {}
+        for prefix, parameters in self.parameters.items():
+            self.optimisers[prefix] = torch.optim.Adam(parameters.values(), lr=settings.learning_rate)
+            restore_adam(self.optimisers[prefix], parameters, arrays, prefix)
 
     def train_triples(self, positives: Ids, negatives: Ids, corrupt_tail: NDArray[np.bool_], cuts: list[int]) -> float:
-        import torch
-
-        true = torch.as_tensor(positives, device=self.raw.device, dtype=torch.long)
-        false = torch.as_tensor(negatives, device=self.raw.device, dtype=torch.long)
-        is_tail = torch.as_tensor(corrupt_tail, device=self.raw.device)
+        """A step for every batch of triples, given by rows; the loss, a sum."""
+        true, false, is_tail = to_device(self.raw.device, positives, negatives, corrupt_tail)
         total = torch.zeros((), device=self.raw.device)
         for begin, end in pairwise(cuts):
             loss = margin_loss(self.raw, true[begin:end], false[begin:end], is_tail[begin:end], self.settings.margin)
-            self._descend(loss, self.triple_optimiser)
-            total += loss.detach()
+            total += descend(self.optimisers["triples."], loss)
         return float(total)
 
     def train_mapping(self, batches: list[Entities]) -> float:
-        import torch
-
+        """A step for every batch of entities; the loss, a sum."""
         total = torch.zeros((), device=self.raw.device)
         # One copy to the device for all batches: many small ones would take longer than the steps.
-        every = np.concatenate([batch.rows() for batch in batches])
-        rows = torch.as_tensor(every, device=self.raw.device, dtype=torch.long)
+        (rows,) = to_device(self.raw.device, np.concatenate([batch.rows() for batch in batches]))
         begin = 0
         for batch in batches:
             kinds = []
@@ -279,33 +213,22 @@ class TorchTrainer:
                 kinds.append(rows[begin : begin + len(kind)])
                 begin += len(kind)
             loss = mapping_loss(self.raw, self.there, self.back, *kinds, settings=self.settings)
-            self._descend(loss, self.mapping_optimiser)
-            total += loss.detach()
+            total += descend(self.optimisers["mapping."], loss)
         return float(total)
 
-    def _descend(self, loss: torch.Tensor, optimiser: torch.optim.Optimizer) -> None:
-        optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
+    def units(self, num_rows: int) -> Floats:
+        """Unit vectors of the first rows."""
+        return unit_rows(self.raw, num_rows)
 
-    def units(self, num_rows: int) -> NDArray[np.float32]:
-        import torch
-
-        result: NDArray[np.float32] = torch.nn.functional.normalize(self.raw[:num_rows].detach()).cpu().numpy()
-        return result
-
-    def matrix(self) -> NDArray[np.float32]:
-        result: NDArray[np.float32] = self.there.detach().cpu().numpy()
-        return result
+    def matrix(self) -> Floats:
+        """M, from the source space to the target space."""
+        return as_array(self.there)
 
     def arrays(self) -> Arrays:
-        result = {
-            name: getattr(self, name).detach().cpu().numpy()  # the parameters by name
-            for name in ("raw", "there", "back")
-        }
-        for name, (optimiser, parameter) in self.states.items():
-            for key, value in optimiser.state[parameter].items():
-                result[f"{name}.{key}"] = value.detach().cpu().reshape(-1 if key == "step" else value.shape).numpy()
+        """All that the next step depends on."""
+        result: Arrays = {}
+        for prefix, parameters in self.parameters.items():
+            result |= adam_arrays(self.optimisers[prefix], parameters, prefix)
         return result
 
 
@@ -317,8 +240,6 @@ def margin_loss(
     margin: float,
 ) -> torch.Tensor:
     """Sum over triples of max(0, margin + |h + r - t|^2 - |h' + r - t'|^2)."""
-    import torch
-
     units = torch.nn.functional.normalize(raw)
     head, relation, tail = units[positives].unbind(1)  # (batch, dim) each
     false = units[negatives.clamp(min=0)]
@@ -352,13 +273,10 @@ def mapping_loss(
     return settings.seed_weight * meet + settings.cycle_weight * home
 
 
-class WrittenOutTrainer:
-    """The same steps written out for processors. See `rlea.models.translation_step`."""
+class CompiledTrainer:
+    """The same steps compiled for processors. See `rlea.models.translation_step`."""
 
     def __init__(self, arrays: Arrays, settings: SEASettings, device: Device = "cpu") -> None:
-        from rlea.models.row_adam import Adam, MatrixAdam
-        from rlea.models.translation_step import Table
-
         self.settings = settings
         self.table = Table.of(arrays["raw"], arrays.get("scales"))
         rate = settings.learning_rate
@@ -368,8 +286,6 @@ class WrittenOutTrainer:
         self.back = MatrixAdam.of(arrays, "back", rate)
 
     def train_triples(self, positives: Ids, negatives: Ids, corrupt_tail: NDArray[np.bool_], cuts: list[int]) -> float:
-        from rlea.models.translation_step import margin_gradient
-
         total = 0.0
         for begin, end in pairwise(cuts):
             true, false = positives[begin:end], negatives[begin:end]
@@ -380,8 +296,6 @@ class WrittenOutTrainer:
         return total
 
     def train_mapping(self, batches: list[Entities]) -> float:
-        from rlea.models.translation_step import one_thread, row_gradient
-
         total = 0.0
         with one_thread():
             for batch in batches:
@@ -395,15 +309,11 @@ class WrittenOutTrainer:
         return total
 
     def _catch_up(self, *ids: Ids) -> None:
-        from rlea.models.translation_step import batch_rows
-
         rows = batch_rows(len(self.table.raw), *ids)
         self.triple_adam.catch_up(self.table, rows)
         self.entity_adam.catch_up(self.table, rows)
 
-    def _mapping_gradients(
-        self, batch: Entities
-    ) -> tuple[float, NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
+    def _mapping_gradients(self, batch: Entities) -> tuple[float, Floats, Floats, Floats]:
         """`mapping_loss`, and its gradients by the unit vectors of the batch's rows, by M and by N."""
         there, back = self.there.value, self.back.value
         meet, cycle = np.float32(self.settings.seed_weight), np.float32(self.settings.cycle_weight)
@@ -432,19 +342,17 @@ class WrittenOutTrainer:
             loss += home_loss
         return loss, np.concatenate([by_sources, by_targets, *by_others]), by_there, by_back
 
-    def units(self, num_rows: int) -> NDArray[np.float32]:
+    def units(self, num_rows: int) -> Floats:
         return self.current().units(slice(num_rows))
 
     def current(self) -> Table:
         """A copy of the table in which every row is up to date. The run itself goes on from rows as they are."""
-        from copy import deepcopy
-
         table, adams = deepcopy(self.table), deepcopy((self.triple_adam, self.entity_adam))
         for adam in adams:
             adam.catch_up(table, np.arange(len(table.raw), dtype=np.int32))
         return table
 
-    def matrix(self) -> NDArray[np.float32]:
+    def matrix(self) -> Floats:
         return self.there.value
 
     def arrays(self) -> Arrays:
@@ -458,9 +366,7 @@ class WrittenOutTrainer:
         }
 
 
-def unit_loss(
-    vectors: NDArray[np.float32], units: NDArray[np.float32], weight: np.float32
-) -> tuple[float, NDArray[np.float32], NDArray[np.float32]]:
+def unit_loss(vectors: Floats, units: Floats, weight: np.float32) -> tuple[float, Floats, Floats]:
     """weight * sum over rows of |vectors / their lengths - units|^2, and its gradients by `vectors` and by `units`."""
     scales = 1 / np.maximum(np.sqrt(np.einsum("nd,nd->n", vectors, vectors)), np.float32(1e-12))[:, None]
     scaled = vectors * scales

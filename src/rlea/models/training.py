@@ -1,20 +1,21 @@
-"""The course that training takes, whatever the model: epochs, validation, checkpoints, and what is told about them."""
+"""One course of training for every model: epochs, validation, early stopping, checkpoints, progress and history."""
 
 from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rlea.errors import InputError
 from rlea.graph import GraphPair
+from rlea.models.checkpoint import load_checkpoint, save_checkpoint
 from rlea.models.early_stop import EarlyStop, hits_at_1, validation_pool
 from rlea.progress import Progress, silent
 from rlea.search.embeddings import Embeddings
@@ -23,11 +24,12 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 Arrays = dict[str, NDArray[Any]]
+Floats = NDArray[np.float32]
 Device = Literal["cpu", "cuda"]
 
 
-class Course(Protocol):
-    """What the settings of every trained model say of its course (a frozen dataclass)."""
+class Schedule(Protocol):
+    """The settings that every trained model has (a frozen dataclass)."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
@@ -47,102 +49,129 @@ class Course(Protocol):
         ...
 
 
-class Training(Protocol):
+class TrainedModel(Protocol):
     """A model in training. All randomness of an epoch follows from the seed and the number of the epoch."""
+
+    title: str  # as people write it, such as AlignE
+    version: int  # of the state and of the random draws: a checkpoint of another version is refused
+    measure: str  # how its vectors are compared
+    # What else is recorded of a run. What is in it before `start` must also agree for a checkpoint to be resumed. A
+    # "note" is for people.
+    info: dict[str, Any]
+
+    def __init__(self, pair: GraphPair, settings: Any, seed: int, device: Device) -> None:
+        """Prepare the data; parameters come with `start`."""
+
+    def start(self, epoch: int, saved: Arrays) -> None:
+        """Make the parameters as they were after that epoch, when `arrays` returned `saved`; new ones for (0, {})."""
 
     def run_epoch(self, epoch: int) -> float:
         """Train for one epoch (the first is 1); the mean loss."""
         ...
 
-    def vectors(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    def vectors(self) -> tuple[Floats, Floats]:
         """Vectors of the source and of the target entities as they are now, in one space; not changed afterwards."""
         ...
 
-    def arrays(self, epoch: int) -> Mapping[str, NDArray[Any]]:
+    def arrays(self, epoch: int) -> Arrays:
         """All that the epochs after this one depend on."""
         ...
 
 
+class Options(TypedDict, total=False):
+    """What every model can be trained with besides its settings; see `train`."""
+
+    seed: int
+    device: str
+    progress: Progress
+    checkpoint: Path | None
+    epochs: int | None
+
+
 def train(
+    model: type[TrainedModel],
     pair: GraphPair,
-    settings: Course,
-    start: Callable[[int, Arrays], Training],
+    settings: Schedule,
     *,
-    model: str,  # as people write it, such as AlignE
-    version: int,  # of the state and of the random draws: carried on under others, a run would be neither old nor new
-    measure: str,
-    seed: int,
-    device: Device,
+    seed: int = 0,
+    device: str = "auto",  # or cpu, or cuda
     progress: Progress = silent,
-    checkpoint: Path | None = None,
-    epochs: int | None = None,
-    more: Mapping[str, Any] | None = None,  # what else belongs to the identity of a run and into its record
-    started: float | None = None,  # `time.perf_counter()` when the work began, where it began before this call
+    checkpoint: Path | None = None,  # the state is kept in this file, and a run that finds it resumes from it
+    epochs: int | None = None,  # in place of those of the settings
 ) -> Embeddings:
     """Train a model and return the vectors of the epoch with the best validation Hits@1 (or the last without links).
 
-    `start(epoch, arrays)` makes the model as it was after that epoch, or afresh for (0, {}). `pair.test` is not read.
-    With `checkpoint` the state is kept in that file, and a run that finds the file goes on from it. `epochs` bounds
-    the training in place of the settings. `info` tells how it went: among others `seconds` in all, and `resumed_at`,
-    the epochs after which it was taken up again.
+    `pair.test` is not read. `info` records the run, among others `seconds` in all, `resumed_at` (the epochs after which
+    it was resumed) and `history`, a row for every epoch of the validation schedule: epoch, loss and, where there are
+    validation links, valid_hits_at_1.
     """
-    from rlea.models.checkpoint import load_checkpoint, save_checkpoint
-
-    started = time.perf_counter() if started is None else started
-    stage = model.lower().replace("-", "")
-    pool_ids = validation_pool(pair.target.num_entities, pair.train)
+    started = time.perf_counter()
+    require_data(pair, model.title, seed)
+    chosen = choose_device(device)
     validates = len(pair.valid) > 0
     last_epoch = settings.max_epochs if validates else min(settings.epochs_without_valid, settings.max_epochs)
     if epochs is not None:
         if epochs < 1:
             raise InputError(f"the number of epochs is {epochs}", remedy="it must be above zero")
         last_epoch = epochs
-    run = identity(pair, settings, model, version, seed, device) | dict(more or {})
-    stop = EarlyStop(settings.patience)
-    epoch, loss = 0, float("nan")
-    best: tuple[NDArray[np.float32], NDArray[np.float32]] | None = None
+    stage = model.title.lower().replace("-", "")
+    pool_ids = validation_pool(pair.target.num_entities, pair.train)
+    epoch, loss, stop = 0, float("nan"), EarlyStop(settings.patience)
+    history: list[dict[str, Any]] = []
+    best: tuple[Floats, Floats] | None = None
     saved: Arrays = {}
     seconds_before, resumed_at = 0.0, []
-    if checkpoint is not None and checkpoint.exists():
-        saved, state = load_checkpoint(checkpoint, run)
-        epoch, loss, stop = state["epoch"], state["loss"], EarlyStop(**state["stop"])
-        if "best.source" in saved:
-            best = saved.pop("best.source"), saved.pop("best.target")
-        seconds_before, resumed_at = state["seconds"], [*state["resumed_at"], epoch]
-        if epoch > last_epoch:
-            raise InputError(
-                f"is the checkpoint of epoch {epoch}, and at most {last_epoch} epochs are asked for",
-                path=checkpoint,
-                remedy=f"delete it to train afresh, or give --epochs {epoch} or more",
+    with repeatable(chosen):
+        if checkpoint is None or not checkpoint.exists():
+            progress(stage, 0, last_epoch, "preparing")
+        training = model(pair, settings, seed, chosen)
+        run = identity(pair, settings, model, seed, chosen) | training.info
+        if checkpoint is not None and checkpoint.exists():
+            saved, state = load_checkpoint(checkpoint, run)
+            epoch, loss, stop, history = (
+                state["epoch"],
+                state["loss"],
+                EarlyStop(**state["stop"]),
+                state.get("history", []),
             )
-        if epoch < last_epoch and not stop.should_stop:
-            progress(stage, epoch, last_epoch, f"going on from epoch {epoch}")
-    with repeatable(device):
-        training = start(epoch, saved)
+            if "best.source" in saved:
+                best = saved.pop("best.source"), saved.pop("best.target")
+            seconds_before, resumed_at = state["seconds"], [*state["resumed_at"], epoch]
+            if epoch > last_epoch:
+                raise InputError(
+                    f"is the checkpoint of epoch {epoch}, and at most {last_epoch} epochs are asked for",
+                    path=checkpoint,
+                    remedy=f"delete it to train afresh, or give --epochs {epoch} or more",
+                )
+            if epoch < last_epoch and not stop.should_stop:
+                progress(stage, epoch, last_epoch, f"going on from epoch {epoch}")
+        training.start(epoch, saved)
         while epoch < last_epoch and not stop.should_stop:
             epoch += 1
             loss = training.run_epoch(epoch)
-            if validates and epoch >= settings.valid_from and (epoch - settings.valid_from) % settings.valid_every == 0:
-                now = training.vectors()
-                if stop.record(epoch, hits_at_1(*now, pair.valid, pool_ids, measure)):
-                    best = now
+            if epoch >= settings.valid_from and (epoch - settings.valid_from) % settings.valid_every == 0:
+                history.append({"epoch": epoch, "loss": loss})
+                if validates:
+                    now = training.vectors()
+                    score = hits_at_1(*now, pair.valid, pool_ids, model.measure)
+                    history[-1]["valid_hits_at_1"] = score
+                    if stop.record(epoch, score):
+                        best = now
             if checkpoint is not None and epoch % settings.valid_every == 0:
                 arrays = dict(training.arrays(epoch))
                 if best is not None:
                     arrays["best.source"], arrays["best.target"] = best
-                state = {"run": run, "epoch": epoch, "loss": loss, "stop": asdict(stop), "resumed_at": resumed_at}
-                state["seconds"] = seconds_before + time.perf_counter() - started
+                state = {"run": run, "epoch": epoch, "loss": loss, "stop": asdict(stop), "history": history}
+                state |= {"resumed_at": resumed_at, "seconds": seconds_before + time.perf_counter() - started}
                 save_checkpoint(checkpoint, arrays, state)
-            note = f"loss {loss:.3f}"
-            if stop.best_epoch:
-                note += f"  valid Hits@1 {stop.last_score:.3f}"
-            progress(stage, epoch, last_epoch, note)
+            score_note = f"  valid Hits@1 {stop.last_score:.3f}" if stop.best_epoch else ""
+            progress(stage, epoch, last_epoch, f"loss {loss:.3f}{score_note}")
         source, target = training.vectors() if best is None else best
     info: dict[str, Any] = {
-        "model": model,
+        "model": model.title,
         "seed": seed,
-        "device": device,
-        "settings": asdict(_dataclass(settings)),
+        "device": chosen,
+        "settings": _settings_dict(settings),
         "epochs": epoch,
         "epoch_of_vectors": stop.best_epoch or epoch,
         "loss": loss,
@@ -150,11 +179,13 @@ def train(
         "stopped": "validation no longer rose" if stop.should_stop else "number of epochs reached",
         "seconds": seconds_before + time.perf_counter() - started,
         "resumed_at": resumed_at,
-        **(more or {}),
+        "history": history,
+        **training.info,
     }
     if not validates:
-        info["note"] = f"no validation links: trained for a fixed {last_epoch} epochs"
-    return Embeddings(source.copy(), target.copy(), stage, measure, info)
+        fixed = f"no validation links: trained for a fixed {last_epoch} epochs"
+        info["note"] = "; ".join([fixed, *([info["note"]] if "note" in info else [])])
+    return Embeddings(source.copy(), target.copy(), stage, model.measure, info)
 
 
 def choose_device(device: str) -> Device:
@@ -173,7 +204,7 @@ def choose_device(device: str) -> Device:
 
 
 def require_data(pair: GraphPair, model: str, seed: int) -> None:
-    """Refuse what no model can be trained on: no seeds, no triples, a seed number out of range."""
+    """Refuse what no model can be trained on: no seeds, no triples, a random seed out of range."""
     if not 0 <= seed < 2**63:
         raise InputError(f"the seed is {seed}", remedy="give a number from 0 to 2^63 - 1")
     if len(pair.train) == 0:
@@ -194,12 +225,23 @@ def require_positive(model: str, settings: DataclassInstance, *may_be_zero: str)
         if isinstance(value, (str, bool)):
             continue
         if not np.isfinite(value) or value < 0 or (value == 0 and name not in may_be_zero):
-            least = "zero or more" if name in may_be_zero else "above zero"
-            raise InputError(f"the {model} setting {name} is {value}", remedy=f"it must be {least}")
+            raise refused(model, settings, name, "zero or more" if name in may_be_zero else "above zero")
 
 
-def identity(pair: GraphPair, settings: Course, model: str, version: int, seed: int, device: str) -> dict[str, Any]:
-    """What must agree for a run to be taken up again: data (without the test links), settings, seed, device.
+def require_at_most_one(model: str, settings: DataclassInstance, *names: str) -> None:
+    """Refuse shares above one."""
+    for name in names:
+        if getattr(settings, name) > 1:
+            raise refused(model, settings, name, "at most 1")
+
+
+def refused(model: str, settings: DataclassInstance, name: str, what: str) -> InputError:
+    """The error for a setting with a value that cannot be; it must be `what`."""
+    return InputError(f"the {model} setting {name} is {getattr(settings, name)}", remedy=f"it must be {what}")
+
+
+def identity(pair: GraphPair, settings: Schedule, model: type[TrainedModel], seed: int, device: str) -> dict[str, Any]:
+    """What must agree for a run to be resumed: data (without the test links), settings, seed, device.
 
     The numbers of epochs may differ: a longer run is the shorter one carried on.
     """
@@ -208,16 +250,15 @@ def identity(pair: GraphPair, settings: Course, model: str, version: int, seed: 
         links.update(f"{len(part)}\n".encode())
         links.update(part.source_ids.tobytes() + part.target_ids.tobytes())
     free = ("max_epochs", "epochs_without_valid")
-    kept = {name: value for name, value in asdict(_dataclass(settings)).items() if name not in free}
     return {
-        "model": model,
-        "version": version,
+        "model": model.title,
+        "version": model.version,
         "source": pair.source.fingerprint,
         "target": pair.target.fingerprint,
         "links": links.hexdigest(),
         "seed": seed,
         "device": device,
-        **kept,
+        **{name: value for name, value in _settings_dict(settings).items() if name not in free},
     }
 
 
@@ -249,6 +290,6 @@ def repeatable(device: Device) -> Iterator[None]:
         torch.use_deterministic_algorithms(before, warn_only=only_warned)
 
 
-def _dataclass(settings: Any) -> DataclassInstance:
-    checked: DataclassInstance = settings
-    return checked
+def _settings_dict(settings: Any) -> dict[str, Any]:
+    """`asdict` does not know that a `Schedule` is a dataclass."""
+    return asdict(settings)

@@ -1,8 +1,9 @@
-"""Training steps of translational models with a mapping, written out for processors: gradients and Adagrad.
+"""Training steps of translational models written out for processors: gradients of their losses, and Adagrad.
 
-`mtranse` and `sea` have the same steps in the words of their papers, with automatic gradients; tests hold them
-together. Here
-- only rows that a batch touches are read and written;
+`aligne`, `jape`, `mtranse` and `sea` have the same steps in the words of their papers, with automatic gradients; tests
+hold them together. Here
+- only rows that a batch touches are read and written (for Adagrad a row without gradient stays as it is);
+- a negative of AlignE costs one inner product, since |q - e|^2 = |q|^2 - 2 q.e + 1 for a unit vector e;
 - a gradient is kept as a few vectors and, for each row, which of them to add: rows are then summed and moved in
   parallel without races, in the same order for any number of threads.
 """
@@ -19,31 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlea.graph import Ids
-from rlea.models.unit_rows import FAST, adagrad_row, add_scaled, inverse_lengths
-
-Matrix = NDArray[np.float32]
+from rlea.models.unit_rows import FAST, Matrix, Table, adagrad_row, add_scaled, dot
 
 CHUNKS = 64  # parts of the rows or triples that threads take
-
-
-@dataclass(frozen=True, eq=False)
-class Table:
-    """A row per entity, then a row per relation; changed in place. What counts is each row scaled to unit length."""
-
-    raw: Matrix  # (num_rows, dim)
-    scales: NDArray[np.float32]  # (num_rows,) one over the length of the raw vector
-
-    @staticmethod
-    def of(raw: Matrix, scales: NDArray[np.float32] | None = None) -> Table:
-        """Copies of the arrays; `scales` are those of an earlier run to the last bit, or else computed."""
-        if scales is None:
-            scales = inverse_lengths(raw)
-        return Table(raw.copy(), scales.copy())
-
-    def units(self, rows: slice | Ids) -> Matrix:
-        """Unit vectors of some rows."""
-        result: Matrix = self.raw[rows] * self.scales[rows, None]
-        return result
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +35,12 @@ class Gradient:
     picks: NDArray[np.int32]  # (num_terms,)
     factors: NDArray[np.float32]  # (num_terms,)
     vectors: Matrix  # (num_vectors, dim)
+
+    @staticmethod
+    def of(table: Table, rows: Ids, picks: Ids, factors: NDArray[np.float32], vectors: Matrix) -> Gradient:
+        """From terms in any order, all three arrays of one shape; a row keeps its order. A row of -1 is left out."""
+        begins, picks, factors = _group(rows.ravel(), picks.ravel(), factors.ravel(), len(table.raw))
+        return Gradient(begins, picks, factors, vectors)
 
     def cuts(self) -> NDArray[np.int64]:
         """Where to cut the rows into chunks of about as many terms."""
@@ -71,8 +56,9 @@ def distance_gradient(table: Table, positives: Ids) -> tuple[float, Gradient]:
     vectors = np.empty((batch, table.raw.shape[1]), dtype=np.float32)
     losses = np.empty(batch, dtype=np.float32)
     _score_distance(table.raw, table.scales, positives, vectors, losses)
-    begins, picks, factors = _index_distance(positives, len(table.raw))
-    return float(losses.sum(dtype=np.float64)), Gradient(begins, picks, factors, vectors)
+    picks = np.repeat(np.arange(batch, dtype=np.int32), 3)
+    factors = np.tile(np.array([1, 1, -1], dtype=np.float32), batch)
+    return float(losses.sum(dtype=np.float64)), Gradient.of(table, positives, picks, factors, vectors)
 
 
 def margin_gradient(
@@ -87,31 +73,48 @@ def margin_gradient(
     vectors = np.empty((3 * batch, table.raw.shape[1]), dtype=np.float32)
     losses = np.empty(batch, dtype=np.float32)
     _score_margin(table.raw, table.scales, positives, negatives, corrupt_tail, np.float32(margin), vectors, losses)
-    begins, picks, factors = _index_margin(positives, negatives, corrupt_tail, losses, len(table.raw))
-    return float(losses.sum(dtype=np.float64)), Gradient(begins, picks, factors, vectors)
+    is_open = losses[:, None] > 0
+    factors = np.where(corrupt_tail, np.float32(1), np.float32(-1))[:, None]
+    gradient = _contrast(table, positives, negatives[:, None], corrupt_tail, is_open, is_open, factors, vectors)
+    return float(losses.sum(dtype=np.float64)), gradient
+
+
+def limit_gradient(
+    table: Table,
+    positives: Ids,  # (batch, 3)
+    negatives: Ids,  # (batch, num_negatives) corrupting entities, -1 for none
+    corrupt_tail: NDArray[np.bool_],  # (batch,)
+    *,
+    positive_limit: float,
+    negative_limit: float,
+    negative_weight: float,
+) -> tuple[float, Gradient]:
+    """Sum over triples of max(0, f - positive_limit), f = |h + r - t|^2, and over false ones of negative_weight times
+    max(0, negative_limit - f); and its gradient.
+    """
+    batch = len(positives)
+    vectors = np.empty((3 * batch, table.raw.shape[1]), dtype=np.float32)
+    losses = np.empty(batch, dtype=np.float32)
+    is_open = np.empty((batch, 1 + negatives.shape[1]), dtype=np.bool_)
+    limits = np.float32(positive_limit), np.float32(negative_limit), np.float32(negative_weight)
+    _score_limit(table.raw, table.scales, positives, negatives, corrupt_tail, *limits, vectors, is_open, losses)
+    # The part of a negative's gradient along the unit vector itself is left out: normalising removes it.
+    factors = np.float32(2.0) * limits[2]
+    any_open = np.logical_or.reduce(is_open, axis=1, keepdims=True)
+    gradient = _contrast(table, positives, negatives, corrupt_tail, any_open, is_open[:, 1:], factors, vectors)
+    return float(losses.sum(dtype=np.float64)), gradient
 
 
 def row_gradient(table: Table, rows: Ids, vectors: Matrix) -> Gradient:
     """The gradient that has vectors[i] for rows[i], summed where a row comes more than once."""
-    order = np.argsort(rows, kind="stable").astype(np.int32)
-    begins = np.zeros(len(table.raw) + 1, dtype=np.int64)
-    np.cumsum(np.bincount(rows, minlength=len(table.raw)), out=begins[1:])
-    return Gradient(begins, order, np.ones(len(rows), dtype=np.float32), vectors)
+    numbers = np.arange(len(rows), dtype=np.int32)
+    return Gradient.of(table, rows, numbers, np.ones(len(rows), dtype=np.float32), vectors)
 
 
 def adagrad_step(table: Table, squares: Matrix, gradient: Gradient, rate: float) -> None:
     """One step of Adagrad; `squares` (num_rows, dim) are its sums of squared gradients."""
-    _adagrad_rows(
-        table.raw,
-        table.scales,
-        squares,
-        gradient.cuts(),
-        gradient.begins,
-        gradient.picks,
-        gradient.factors,
-        gradient.vectors,
-        np.float32(rate),
-    )
+    of_rows = gradient.begins, gradient.picks, gradient.factors, gradient.vectors
+    _adagrad_rows(table.raw, table.scales, squares, gradient.cuts(), *of_rows, np.float32(rate))
 
 
 def batch_rows(num_rows: int, *ids: Ids) -> Ids:
@@ -145,11 +148,59 @@ def mapped(units: Matrix, mapping: Matrix) -> Matrix:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Matrix products on one thread: with more, sums would hang on their number."""
+    """Matrix products on one thread: with more, sums would depend on their number."""
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     with threadpool_limits(limits=1, user_api="blas"):
         yield
+
+
+def _contrast(
+    table: Table,
+    positives: Ids,  # (batch, 3)
+    negatives: Ids,  # (batch, num_negatives)
+    corrupt_tail: NDArray[np.bool_],  # (batch,)
+    has_loss: NDArray[np.bool_],  # (batch, 1)
+    is_open: NDArray[np.bool_],  # (batch, num_negatives) which negatives have a part in it
+    factors: Any,  # of the negatives
+    vectors: Matrix,  # (3 * batch, dim)
+) -> Gradient:
+    """The gradient of true triples and the negatives that stand for one of their ends.
+
+    Row i of `vectors` is for the end that is replaced, which stands in the true triple alone; row batch + i for the
+    negatives; row 2 batch + i for the other end and the relation, which stand in both.
+    """
+    batch, num_negatives = negatives.shape
+    numbers = np.arange(batch, dtype=np.int32)[:, None]
+    in_both = np.stack([corrupt_tail, np.ones_like(corrupt_tail), ~corrupt_tail], axis=1)
+    picks = np.concatenate(
+        [numbers + np.int32(2 * batch) * in_both, np.repeat(numbers + np.int32(batch), num_negatives, axis=1)], axis=1
+    )
+    every = np.empty((batch, 3 + num_negatives), dtype=np.float32)
+    every[:, :3], every[:, 3:] = (1, 1, -1), factors
+    rows = np.concatenate([np.where(has_loss, positives, -1), np.where(is_open, negatives, -1)], axis=1)
+    return Gradient.of(table, rows, picks, every, vectors)
+
+
+@numba.njit(cache=True)
+def _group(rows: Any, picks: Any, factors: Any, num_rows: Any) -> Any:
+    """begins, picks and factors of a `Gradient`: a counting sort, which keeps the order of the terms of a row."""
+    begins = np.zeros(num_rows + 1, dtype=np.int64)
+    for row in rows:
+        if row >= 0:
+            begins[row + 1] += 1
+    for row in range(num_rows):
+        begins[row + 1] += begins[row]
+    place = begins.copy()
+    grouped_picks = np.empty(begins[num_rows], dtype=np.int32)
+    grouped_factors = np.empty(begins[num_rows], dtype=np.float32)
+    for term in range(len(rows)):
+        if rows[term] >= 0:
+            p = place[rows[term]]
+            place[rows[term]] = p + 1
+            grouped_picks[p] = picks[term]
+            grouped_factors[p] = factors[term]
+    return begins, grouped_picks, grouped_factors
 
 
 @numba.njit(cache=True, fastmath=FAST, error_model="numpy")
@@ -206,56 +257,96 @@ def _score_margin(
                 _subtract(true, false, vectors[2 * batch + i])
 
 
-@numba.njit(cache=True)
-def _index_distance(positives: Any, num_rows: Any) -> Any:
-    """begins, picks and factors of a `Gradient`."""
-    batch = len(positives)
-    begins = np.zeros(num_rows + 1, dtype=np.int64)
-    for i in range(batch):
-        for c in range(3):
-            begins[positives[i, c] + 1] += 1
-    for row in range(num_rows):
-        begins[row + 1] += begins[row]
-    place = begins.copy()
-    picks = np.empty(begins[num_rows], dtype=np.int32)
-    factors = np.empty(begins[num_rows], dtype=np.float32)
-    for i in range(batch):
-        for c in range(3):
-            p = place[positives[i, c]]
-            place[positives[i, c]] = p + 1
-            picks[p] = i
-            factors[p] = np.float32(-1.0) if c == 2 else np.float32(1.0)
-    return begins, picks, factors
+@numba.njit(cache=True, fastmath=FAST, error_model="numpy")
+def _query(
+    head: Any,
+    relation: Any,
+    tail: Any,
+    head_scale: Any,
+    relation_scale: Any,
+    tail_scale: Any,
+    tail_corrupt: Any,
+    query: Any,
+    difference: Any,
+) -> Any:
+    """Fill `query` (what negatives should not be near) and `difference` h + r - t; squared lengths of both."""
+    query_square = np.float32(0.0)
+    difference_square = np.float32(0.0)
+    if tail_corrupt:
+        for k in range(head.shape[0]):
+            q = head_scale * head[k] + relation_scale * relation[k]
+            d = q - tail_scale * tail[k]
+            query[k] = q
+            difference[k] = d
+            query_square += q * q
+            difference_square += d * d
+    else:
+        for k in range(head.shape[0]):
+            q = tail_scale * tail[k] - relation_scale * relation[k]
+            d = head_scale * head[k] - q
+            query[k] = q
+            difference[k] = d
+            query_square += q * q
+            difference_square += d * d
+    return query_square, difference_square
 
 
-@numba.njit(cache=True)
-def _index_margin(positives: Any, negatives: Any, corrupt_tail: Any, losses: Any, num_rows: Any) -> Any:
-    """begins, picks and factors of a `Gradient` over the vectors of `_score_margin`."""
-    batch = len(positives)
-    begins = np.zeros(num_rows + 1, dtype=np.int64)
-    for i in range(batch):
-        if losses[i] > 0:
-            for c in range(3):
-                begins[positives[i, c] + 1] += 1
-            begins[negatives[i] + 1] += 1
-    for row in range(num_rows):
-        begins[row + 1] += begins[row]
-    place = begins.copy()
-    picks = np.empty(begins[num_rows], dtype=np.int32)
-    factors = np.empty(begins[num_rows], dtype=np.float32)
-    for i in range(batch):
-        if losses[i] > 0:
-            for c in range(4):
-                row = positives[i, c] if c < 3 else negatives[i]
-                # The end that is replaced stands in the true triple alone, what replaces it in the false one alone;
-                # the other end and the relation stand in both.
-                replaced = c == (2 if corrupt_tail[i] else 0)
-                p = place[row]
-                place[row] = p + 1
-                picks[p] = batch + i if c == 3 else i if replaced else 2 * batch + i
-                falls = c == 2 or (c == 3 and not corrupt_tail[i])
-                factors[p] = np.float32(-1.0) if falls else np.float32(1.0)
-    return begins, picks, factors
+@numba.njit(cache=True, fastmath=FAST, error_model="numpy")
+def _combine(query: Any, difference: Any, near: Any, pull: Any, push: Any, num_open: Any, mixed: Any) -> None:
+    """difference becomes the positive's gradient, mixed that plus the gradient of the query."""
+    for k in range(query.shape[0]):
+        d = pull * difference[k]
+        difference[k] = d
+        mixed[k] = d + push * (num_open * query[k] - near[k])
+
+
+@numba.njit(parallel=True, cache=True)
+def _score_limit(
+    raw: Any,
+    scales: Any,
+    positives: Any,
+    negatives: Any,
+    corrupt_tail: Any,
+    positive_limit: Any,
+    negative_limit: Any,
+    weight: Any,
+    vectors: Any,
+    is_open: Any,
+    losses: Any,
+) -> None:
+    """Losses, which of a triple and its negatives are beyond their limit, and the vectors of the gradient.
+
+    Row i of `vectors` is the gradient 2 (h + r - t) of the positive alone, row batch + i is q = h + r where the tail is
+    corrupted and q = t - r where the head is, row 2 batch + i the gradient of the relation.
+    """
+    batch, dim = len(positives), raw.shape[1]
+    for chunk in numba.prange(CHUNKS):
+        near = np.empty(dim, dtype=np.float32)
+        for i in range(chunk * batch // CHUNKS, (chunk + 1) * batch // CHUNKS):
+            h, r, t = positives[i, 0], positives[i, 1], positives[i, 2]
+            difference, query, mixed = vectors[i], vectors[batch + i], vectors[2 * batch + i]
+            query_square, distance = _query(
+                raw[h], raw[r], raw[t], scales[h], scales[r], scales[t], corrupt_tail[i], query, difference
+            )
+            is_open[i, 0] = distance > positive_limit
+            loss = distance - positive_limit if is_open[i, 0] else np.float32(0.0)
+            near[:] = np.float32(0.0)
+            num_open = 0
+            for j in range(negatives.shape[1]):
+                entity = negatives[i, j]
+                is_open[i, 1 + j] = False
+                if entity >= 0:
+                    inner = scales[entity] * dot(query, raw[entity])
+                    gap = negative_limit - (query_square - np.float32(2.0) * inner + np.float32(1.0))
+                    if gap > np.float32(0.0):
+                        loss += weight * gap
+                        num_open += 1
+                        add_scaled(near, scales[entity], raw[entity])
+                        is_open[i, 1 + j] = True
+            losses[i] = loss
+            sign = np.float32(-1.0) if corrupt_tail[i] else np.float32(1.0)
+            pull = np.float32(2.0) if is_open[i, 0] else np.float32(0.0)
+            _combine(query, difference, near, pull, sign * np.float32(2.0) * weight, np.float32(num_open), mixed)
 
 
 @numba.njit(cache=True)

@@ -30,6 +30,10 @@ class JointTriples:
     def __len__(self) -> int:
         return len(self.source) + len(self.target)
 
+    def as_rows(self, triples: Ids) -> Ids:
+        """Triples (n, 3) as rows of one table, in which relations follow the entities."""
+        return triples + np.array([0, self.num_entities, 0], dtype=np.int32)
+
 
 def join_triples(pair: GraphPair, *, swap: bool) -> JointTriples:
     """The relation triples of a pair under joint ids; with `swap`, enlarged by the copies the seeds allow."""

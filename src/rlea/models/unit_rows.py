@@ -2,21 +2,44 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from rlea.graph import Ids
+
+Matrix = NDArray[np.float32]
+
 # Sums may be reordered and fused for vector instructions; not-a-number and infinity keep their meaning.
 FAST = {"reassoc", "nsz", "contract"}
 
 
-def inverse_lengths(raw: NDArray[np.float32]) -> NDArray[np.float32]:
-    """One over the length of every row, (num_rows,)."""
-    lengths = np.sqrt(np.einsum("rd,rd->r", raw, raw))
-    result: NDArray[np.float32] = (1 / np.maximum(lengths, np.float32(1e-6))).astype(np.float32)
-    return result
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A row per entity, then a row per relation; changed in place. What counts is each row scaled to unit length.
+
+    Unit vectors are not stored but made from raw ones as they are read: the tables outgrow the processor's cache, and
+    bringing another one through memory would cost more than the multiplication.
+    """
+
+    raw: Matrix  # (num_rows, dim)
+    scales: NDArray[np.float32]  # (num_rows,) one over the length of the raw vector
+
+    @staticmethod
+    def of(raw: Matrix, scales: NDArray[np.float32] | None = None) -> Table:
+        """Copies of the arrays; `scales` are those of an earlier run to the last bit, or else computed."""
+        if scales is None:
+            lengths = np.sqrt(np.einsum("rd,rd->r", raw, raw))
+            scales = (1 / np.maximum(lengths, np.float32(1e-6))).astype(np.float32)
+        return Table(raw.copy(), scales.copy())
+
+    def units(self, rows: slice | Ids) -> Matrix:
+        """Unit vectors of some rows."""
+        result: Matrix = self.raw[rows] * self.scales[rows, None]
+        return result
 
 
 @numba.njit(cache=True, fastmath=FAST, error_model="numpy")

@@ -102,9 +102,8 @@ def describe(pair: GraphPair) -> str:
 
 def show_notes(pair: GraphPair, quiet: bool) -> None:
     """Print the notes that reading the data produced."""
-    if not quiet:
-        for note in pair.notes:
-            err.print(f"[yellow]Note:[/yellow] {as_text(note)}")
+    for note in () if quiet else pair.notes:
+        err.print(f"[yellow]Note:[/yellow] {as_text(note)}")
 
 
 def show_strings(result: Result) -> None:
@@ -190,8 +189,7 @@ def result_table(result: Result) -> Table:
 def channel_table(result: Result) -> Table | None:
     """What each channel contributed; None if the matcher uses no channels."""
     rows = result.summary()["channels"]
-    columns = ("pairs proposed", "mutual best links", "unique")
-    table = make_table("What each channel contributed", ["channel"], columns)
+    table = make_table("What each channel contributed", ["channel"], ("pairs proposed", "mutual best links", "unique"))
     for row in rows:
         table.add_row(row["channel"], *(f"{row[name]:,}" for name in ("proposed", "found", "alone")))
     return table if rows else None

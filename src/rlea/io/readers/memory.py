@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,10 +58,11 @@ def _library(value: Any) -> str:
 
 
 def _rdflib_quads(graph: Any) -> Iterable[Any]:
-    import rdflib
     from pyoxigraph import RdfFormat, parse
 
     if hasattr(graph, "quads"):  # a dataset: its graphs are merged, as those of a file are
+        import rdflib
+
         merged = rdflib.Graph()
         for subject, predicate, thing, _ in graph.quads():
             merged.add((subject, predicate, thing))
@@ -76,7 +78,7 @@ def _table(value: Any, columns: Columns, place: str, wanted: str = "a frame or r
     if isinstance(value, pl.DataFrame | pl.LazyFrame):
         frame = value.lazy().collect()
     elif library == "pandas" and hasattr(value, "columns"):
-        frame = pl.DataFrame([_pandas_column(place, str(name), value[name]) for name in value.columns])
+        frame = _pandas_frame(value, place)
     elif isinstance(value, Iterable) and not isinstance(value, str | bytes) and not library:
         schema = dict.fromkeys(columns.in_order, pl.String)
         frame = pl.DataFrame(_rows(value, columns, place), schema=schema, orient="row")
@@ -88,15 +90,20 @@ def _table(value: Any, columns: Columns, place: str, wanted: str = "a frame or r
     return frame_table(Path(place), frame, columns)
 
 
-def _pandas_column(place: str, name: str, column: Any) -> pl.Series:
+def _pandas_frame(value: Any, place: str) -> pl.DataFrame:
     import polars as pl
 
-    try:
-        return pl.Series(name, column.astype(object).where(column.notna(), None).tolist())
-    except TypeError as error:
-        raise InputError(
-            f"the column {shown(name, 30)} has values of several types", path=place, remedy="store the column as text"
-        ) from error
+    columns: dict[str, pl.Series] = {}
+    for number, name in enumerate(map(str, value.columns)):
+        column = value.iloc[:, number]
+        if name in columns:
+            raise InputError(f"has the column {shown(name, 30)} twice", path=place, remedy="give each another name")
+        try:
+            columns[name] = pl.Series(column.astype(object).where(column.notna(), None).tolist())
+        except TypeError as error:
+            problem = f"the column {shown(name, 30)} has values of several types"
+            raise InputError(problem, path=place, remedy="store the column as text") from error
+    return pl.DataFrame(columns)
 
 
 def _rows(value: Iterable[Any], columns: Columns, place: str) -> list[tuple[str, ...]]:
@@ -108,9 +115,8 @@ def _rows(value: Iterable[Any], columns: Columns, place: str) -> list[tuple[str,
             _number_text(field) if name == "confidence" else field
             for name, field in zip(columns.in_order, fields, strict=False)
         ]
-        if not len(columns.required) <= len(fields) <= len(columns.in_order) or not all(
-            isinstance(text, str) for text in texts
-        ):
+        is_complete = len(columns.required) <= len(fields) <= len(columns.in_order)
+        if not is_complete or not all(isinstance(text, str) for text in texts):
             problem = f"{shown(repr(row))} is no row of {len(columns.required)} texts"
             raise error_at(Path(place), "row", number, problem, f"give rows of {', '.join(columns.required)}")
         rows.append((*texts, *[""] * (len(columns.in_order) - len(texts))))
@@ -119,6 +125,6 @@ def _rows(value: Iterable[Any], columns: Columns, place: str) -> list[tuple[str,
 
 def _number_text(value: Any) -> Any:
     """A number as text, "" for none; anything else as it is."""
-    if value is None or (isinstance(value, float) and math.isnan(value)):
+    if value is None or (isinstance(value, Real) and math.isnan(value)):
         return ""
-    return str(value) if isinstance(value, int | float) else value
+    return str(value) if isinstance(value, Real) else value

@@ -51,14 +51,11 @@ class Comparison:
         Values that cannot be compared, such as a date and a name, are left out.
         """
         parsed = self.parsed
-        own = _literals(parsed.source, parsed.source_attributes, source)
-        other = _literals(parsed.target, parsed.target_attributes, target)
+        own = _texts(self.seen.source, parsed.source, parsed.source_attributes, parsed.source_rows, source)
+        other = _texts(self.seen.target, parsed.target, parsed.target_attributes, parsed.target_rows, target)
         best: dict[int, Values] = {}
         for pair in self.correspondences:
-            texts = {p: _text(self.seen.source, parsed.source, parsed.source_rows, p) for p in own.get(pair.source, [])}
-            others = {
-                q: _text(self.seen.target, parsed.target, parsed.target_rows, q) for q in other.get(pair.target, [])
-            }
+            texts, others = own.get(pair.source, {}), other.get(pair.target, {})
             chosen = _first(others, texts)
             for p in _first(texts, others):
                 for q in chosen:
@@ -77,16 +74,13 @@ def _first(texts: dict[int, str], others: dict[int, str]) -> list[int]:
     return sorted(texts, key=lambda place: texts[place] not in known)[:MOST]
 
 
-def _literals(side: Side, attributes: tuple[str, ...], entity: int) -> dict[str, list[int]]:
-    """Attribute -> the places of an entity's literals."""
-    found: dict[str, list[int]] = {}
+def _texts(
+    graph: KnowledgeGraph, side: Side, attributes: tuple[str, ...], rows: Ids, entity: int
+) -> dict[str, dict[int, str]]:
+    """Attribute -> {place of a literal of the entity: its text}; a geographic place as both its coordinates."""
+    found: dict[str, dict[int, str]] = {}
     for place in range(side.starts[entity], side.starts[entity + 1]):
-        found.setdefault(attributes[side.attribute[place]], []).append(place)
+        is_place = side.kind[place] == PLACE
+        text = f"{side.low[place]:g}, {side.high[place]:g}" if is_place else graph.literals.values[int(rows[place])]
+        found.setdefault(attributes[side.attribute[place]], {})[place] = text
     return found
-
-
-def _text(graph: KnowledgeGraph, side: Side, rows: Ids, place: int) -> str:
-    """A literal as it is in the graph; a place as both its coordinates, which may be two literals there."""
-    if side.kind[place] == PLACE:
-        return f"{side.low[place]:g}, {side.high[place]:g}"
-    return graph.literals.values[int(rows[place])]

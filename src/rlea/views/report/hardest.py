@@ -188,17 +188,11 @@ class HardestPairs:
             if one in joined and joined[one] in shown_back:
                 kind = "seed" if one in seeds else "bad" if (one, joined[one]) in wrong else "found"
                 joins.append((row, shown_back.index(joined[one]), kind))
-        svg = pair_plot(
-            (first.names[source], second.names[target]),
-            (
-                [Neighbour(first.names[one], ", ".join(near[one]), bool(there[one] >= 0)) for one in shown],
-                [Neighbour(second.names[one], ", ".join(near_back[one]), one in linked) for one in shown_back],
-            ),
-            joins,
-            (len(rows) - len(shown), len(rows_back) - len(shown_back)),
-        )
-        ends = first.names[source], second.names[target], first.entities[source], second.entities[target]
-        return HardPair(title, *ends, list(lines), svg)
+        left = [Neighbour(first.names[one], ", ".join(near[one]), bool(there[one] >= 0)) for one in shown]
+        right = [Neighbour(second.names[one], ", ".join(near_back[one]), one in linked) for one in shown_back]
+        names = first.names[source], second.names[target]
+        svg = pair_plot(names, (left, right), joins, (len(rows) - len(shown), len(rows_back) - len(shown_back)))
+        return HardPair(title, *names, first.entities[source], second.entities[target], list(lines), svg)
 
 
 def neighbours(graph: KnowledgeGraph, entities: Iterable[int]) -> dict[int, dict[int, list[str]]]:

@@ -228,9 +228,9 @@ def _errors(types: NDArray[np.int8], summary: dict[str, Any], *, has_ranks: bool
         return Markup()
     note = ""
     if not has_ranks:
-        note = "This run does not keep which gold links were candidates: align again to tell them apart."
+        note = "This run does not keep which gold links were candidates; the others count as wrong link or no link."
     elif summary.get("matcher") in [name for name, decider in DECIDERS.items() if decider.uses_structure]:
-        note = "This matcher also scores pairs beyond the candidates; if such a pair lost, it is no candidate here."
+        note = "This matcher also scores pairs beyond the candidates; correct ones that lost count as not a candidate."
     bar = stacked_bar([(part.name, part.count) for part in counts], "Gold links by error type")
     return make("run.html.j2", "errors_card", bar, counts, len(types), note)
 

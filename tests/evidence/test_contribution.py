@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rlea.evidence.channels import Evidence, reason
 
+from planted import make_channel, make_pairs, unlinked
 from rlea.evidence import ATTRIBUTES, CHANNELS, NAMES, STRUCTURE
 from rlea.evidence.attributes import score_attributes
+from rlea.evidence.collect import Evidence
 from rlea.evidence.contribution import FEATURES, contributions, feature_columns, readable_features
 from rlea.evidence.paris import ParisSettings, run_paris
+from rlea.evidence.paris.channel import paris_channels
 from rlea.graph import Links
 from rlea.matching import Matching
-
-from .conftest import make_channel, pairs_from, unlinked
 
 POOL = np.arange(8, dtype=np.int32), np.arange(8, dtype=np.int32)
 SCORES = st.dictionaries(st.tuples(st.integers(0, 7), st.integers(0, 7)), st.sampled_from([0.5, 1.0]), max_size=16)
@@ -27,7 +27,7 @@ def matching_of(links):
 
 
 def test_columns_are_in_the_order_of_the_channels():
-    pairs = pairs_from([(0, 0), (0, 1)])
+    pairs = make_pairs([(0, 0), (0, 1)])
     channels = [
         make_channel(NAMES, {(0, 0): 0.75}, "name"),
         make_channel(ATTRIBUTES, {(0, 0): 2.0, (0, 1): 1.0}, "attributes"),
@@ -38,8 +38,7 @@ def test_columns_are_in_the_order_of_the_channels():
 
 
 def test_every_feature_of_every_channel_has_a_meaning(planted):
-    evidence = Evidence(unlinked(planted))
-    channels = [*evidence.collect(Links.empty(), CHANNELS), *evidence.reason(Links.empty())]
+    channels = Evidence(unlinked(planted)).collect(Links.empty(), Links.empty())
     assert {channel for channel, _ in FEATURES.values()} == {*CHANNELS} - {STRUCTURE}
     columns = feature_columns(channels)
     assert columns == tuple(name for name in FEATURES if name != "meaning")  # no encoder
@@ -54,7 +53,7 @@ def test_every_feature_of_every_channel_has_a_meaning(planted):
 def test_attributes_give_log_odds_in_favour_and_against(planted):
     pair = unlinked(planted)
     found = score_attributes(pair)
-    (channel,) = Evidence(pair).collect(Links.empty(), (ATTRIBUTES,))
+    (channel,) = Evidence(pair).collect(Links.empty(), Links.empty(), (ATTRIBUTES,))
     features = readable_features([channel], channel.proposals)
     assert features[:, 0].tolist() == found.support.tolist()
     assert features[:, 1].tolist() == found.conflict.tolist()
@@ -62,11 +61,11 @@ def test_attributes_give_log_odds_in_favour_and_against(planted):
 
 def test_paris_gives_all_the_probabilities_that_it_found(planted, monkeypatch):
     """Those of its proposals, and of pairs that were not good enough to be proposed."""
-    monkeypatch.setattr("rlea.evidence.channels.PROPOSALS", 1)
+    monkeypatch.setattr("rlea.evidence.paris.channel.PROPOSALS", 1)
     pair = unlinked(planted)
     found = run_paris(pair, ParisSettings(use_names=True))
-    pairs = pairs_from(zip(found.source_ids, found.target_ids, strict=True))
-    channel = reason(pair, Links.empty())
+    pairs = make_pairs(zip(found.source_ids, found.target_ids, strict=True))
+    (channel,) = paris_channels(pair, Links.empty())
     assert len(pairs) > len(channel.proposals)
     known = dict(zip(zip(found.source_ids.tolist(), found.target_ids.tolist(), strict=True), found.doubts, strict=True))
     ends = zip(pairs.source_ids.tolist(), pairs.target_ids.tolist(), strict=True)

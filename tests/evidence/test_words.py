@@ -1,19 +1,21 @@
-"""Words as vectors: which words count, whose words they are, and graphs without any."""
+"""Words as vectors: which words count, whose words they are, graphs without any, and graphs too large to search."""
 
 import numpy as np
 import pytest
 
+from planted import gold_of, links_of, make_graph, make_pairs, unlinked
+from rlea.evidence import WORDS
+from rlea.evidence import words as module
+from rlea.evidence.collect import Evidence
 from rlea.evidence.words import FEW, neighbours_of, texts_of, word_vectors
-from rlea.graph import GraphPair
-
-from .conftest import make_graph
+from rlea.graph import GraphPair, Links
 
 
 def products(vectors):
     return (vectors.source @ vectors.target.T).toarray()
 
 
-def test_a_word_that_only_one_graph_has_says_nothing():
+def test_a_word_of_only_one_graph_does_not_count():
     source = make_graph(literals=[("a1", "p", "amber lake"), ("a2", "p", "amber hill"), ("a3", "p", "amber")])
     target = make_graph(literals=[("b1", "q", "lake"), ("b2", "q", "hill stone"), ("b3", "q", "stone")])
     own, _ = word_vectors(GraphPair("", source, target))
@@ -23,7 +25,7 @@ def test_a_word_that_only_one_graph_has_says_nothing():
 
 
 @pytest.mark.parametrize(("size", "counts"), [(FEW // 2, True), (FEW // 2 + 1, False)])
-def test_a_word_that_everybody_has_says_nothing(size, counts):
+def test_a_word_that_all_have_does_not_count(size, counts):
     def side(letter):
         return make_graph(literals=[(f"{letter}{i:03}", "p", f"everywhere w{i}") for i in range(size)])
 
@@ -84,3 +86,11 @@ def test_vectors_are_of_length_one_or_nothing(planted):
             lengths = np.linalg.norm(part.toarray(), axis=1)
             assert (np.isclose(lengths, 1, atol=1e-4) | (lengths == 0)).all()
             assert (lengths > 0).any()
+
+
+def test_words_of_very_large_graphs_propose_nothing_but_score_pairs(planted, monkeypatch):
+    monkeypatch.setattr(module, "MOST_SEARCHED", 300 * 300 - 1)
+    monkeypatch.setattr(module, "find_candidates", lambda *_: pytest.fail("words were searched"))
+    found = Evidence(unlinked(planted)).collect(Links.empty(), Links.empty(), (WORDS,))
+    assert [len(channel.proposals) for channel in found] == [0, 0]
+    assert found[0].score(make_pairs(links_of(gold_of(planted))))[:, 0].mean() > 0.1

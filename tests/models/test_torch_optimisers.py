@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from rlea.models.adam_state import adam_arrays, restore_adam, trained_tensors
+from rlea.models.torch_optimisers import adam_arrays, restore_adam, trained_tensors
 
 FRESH = {"a": np.arange(3, dtype=np.float32), "b.c": np.ones((2, 2), dtype=np.float32)}
 RATES = {"lr": 0.1}
