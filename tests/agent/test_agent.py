@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from rlea.masking import hide
+from rlea.graph.masking import hide
 from safetensors.numpy import save_file
 from scipy.sparse import csr_matrix
 
