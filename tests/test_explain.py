@@ -14,9 +14,9 @@ import pytest
 from rich.console import Console
 
 import rlea
-from rlea import cli, pipeline
-from rlea.agent.features import COLUMNS, look
-from rlea.agent.passes import Decisions, PassSettings, Scene, play_fixed, play_learned
+from rlea import cli
+from rlea.agent.features import COLUMNS, compute_features
+from rlea.agent.passes import Decisions
 from rlea.agent.trace import DECISIONS as FILE
 from rlea.agent.trace import Trace
 from rlea.errors import InputError
@@ -64,7 +64,15 @@ def europe(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         run_align(
-            patch, "source.nt", "target.nt", "--seeds=seeds.tsv", "--embedding", "names", "--output", "runs/out", "-q"
+            patch,
+            "source.nt",
+            "target.nt",
+            "--seeds=seeds.tsv",
+            "--matcher",
+            "best-first",
+            "--output",
+            "runs/out",
+            "-q",
         )
     return folder / "runs" / "out"
 
@@ -240,32 +248,18 @@ def test_decisions_of_another_run_are_ignored(own, how):
 
 @pytest.fixture(scope="module")
 def synthetic(tmp_path_factory):
-    """A run on a synthetic pair, with the decisions of a learned pass whose key is the fixed one."""
+    """A run of the agent on a synthetic pair, and its decisions."""
     folder = tmp_path_factory.mktemp("synthetic")
-
     write_synthetic(folder / "pair", SyntheticSettings(num_entities=250, triples_per_entity=6, seed=3))
-    pair = pipeline.read(folder / "pair")
-    result = rlea.align(pair, rlea.AlignSettings("names", "best-first", pool="all"))
-    _, source_ids, target_ids = pipeline.choose_pool(pair, "all")
-    given = rlea.find_candidates(rlea.embed_entities(pair, "names"), source_ids, target_ids, 10)
-    from rlea.agent.memory import Board
-
-    scene = Scene(Board.of(pair.source, pair.target), pair.train, source_ids, target_ids, given)
-    settings = PassSettings()
-    before = play_fixed(scene, settings)
-    decisions = play_learned(
-        scene, settings, before, lambda sight, _: sight.keys, lambda _, __, worth: 1 / (1 + np.exp(-worth))
-    )
-    matching = rlea.Matching.of(decisions.source_ids, decisions.target_ids, decisions.confidences)
-    pipeline.write(folder / "run", replace(result, matching=matching))
-    trace = Trace.of(decisions)
-    trace.save(folder / "run" / FILE)
-    return Run.open(folder / "run", pair=pair), trace
+    pair = rlea.read(folder / "pair")
+    result = rlea.align(pair, channels=("structure", "names"), pool="all")
+    rlea.write(folder / "run", result)
+    return Run.open(folder / "run", pair=pair), result.trace
 
 
 def features_of(run, pairs):
     nothing = tuple(np.zeros((side.num_entities, 1), np.float32) for side in (run.pair.source, run.pair.target))
-    features = look(pairs, run.memory, nothing, evidence_weight=1.0).features
+    features = compute_features(pairs, run.memory, nothing, evidence_weight=1.0).columns
     names = ("evidence", "missing source", "missing target")
     return np.stack([features[:, COLUMNS.index(name)] for name in names], axis=1).astype(np.float64)
 

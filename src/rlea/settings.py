@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlea.deciders import DECIDERS, is_aligner, uses_candidates
+from rlea.deciders import DECIDERS, is_aligner, is_paper, uses_candidates
 from rlea.errors import InputError
 from rlea.evidence import CHANNELS, NAMES
 from rlea.graph.masking import parse_hidden
@@ -82,7 +82,8 @@ def settle(settings: AlignSettings, pair: GraphPair) -> AlignSettings:
         size = max(pair.source.num_entities, pair.target.num_entities)
         settings = replace(settings, matcher="fused" if size <= MOST_FUSED else "best-first")
     decider = DECIDERS.get(settings.matcher)
-    if decider is not None and decider.needs_vectors and not settings.embedding:
+    is_taught = settings.agent and not is_paper(settings)  # its file says what it learned from
+    if decider is not None and decider.needs_vectors and not settings.embedding and not is_taught:
         settings = replace(settings, embedding=("names",))
     return settings
 
@@ -198,14 +199,14 @@ def check_agent(settings: AlignSettings, names: Sequence[str]) -> None:
     """Refuse a preset or a trained agent that is not there or would not be used."""
     if settings.agent and not Path(settings.agent).is_file():
         raise InputError("there is no such file", path=settings.agent, remedy="give a file that `rlea train` wrote")
-    is_paper = settings.preset != AlignSettings.preset
+    has_preset = settings.preset != AlignSettings.preset
     takers = [name for name in names if DECIDERS[name].channels] or (["fused"] if not names else [])
-    if not takers or (is_paper and "rlea" not in names):
-        if settings.agent or is_paper:
+    if not takers or (has_preset and "rlea" not in names):
+        if settings.agent or has_preset:
             given = "--agent" if settings.agent else "--preset"
             raise InputError(f"{given} is for the agent, which is not asked for", remedy="add --matcher rlea")
         return
-    if is_paper:
+    if has_preset:
         from rlea.paper.presets import PRESETS
 
         if settings.preset not in PRESETS:
@@ -226,10 +227,12 @@ def check_joint(settings: AlignSettings) -> None:
     """Refuse joint rounds that have nothing to train, or nobody to say which links are sure."""
     if settings.joint < 0:
         raise InputError(f"--joint is {settings.joint}", remedy="give a number of rounds from 0")
-    name = settings.embedding[0] if len(settings.embedding) == 1 else ""
-    if name not in MODELS or not MODELS[name].trained:
+    models = [name for name in settings.embedding if name in MODELS and MODELS[name].trained]
+    if len(models) != 1 or len(settings.embedding) != 1:
         remedy = "name one model that learns from seeds, such as --embedding aligne"
-        raise InputError(f"--joint trains vectors anew, and {name or 'nothing'} is trained", remedy=remedy)
+        given = ", ".join(settings.embedding)
+        what = f"{given} is not one trained model" if given else "no embedding is named"
+        raise InputError(f"--joint trains vectors anew, and {what}", remedy=remedy)
     if settings.matcher not in ("auto", "rlea", "fused") or settings.preset != AlignSettings.preset or settings.agent:
         remedy = "use --matcher rlea or fused, without --preset and --agent"
         raise InputError("--joint is for the agent, trained in the same run", remedy=remedy)

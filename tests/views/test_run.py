@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 import rlea
-from rlea.demo import demo_folder
 from rlea.evaluation.metrics import expected_calibration_error, link_metrics
 from rlea.graph import Links
 from rlea.matching import Matching
@@ -22,13 +21,15 @@ from .test_plots import X0, X1, Y0, Y1, places, shapes
 
 @pytest.fixture(scope="module")
 def result():
-    return rlea.align(rlea.read(demo_folder()), rlea.AlignSettings("names", "mutual"))
+    return rlea.align(rlea.read_demo(), matcher="mutual")
 
 
 def render_run(result, **more):
     """The page as `align` makes it."""
     record = {"result": result.summary(), "embedding_info": result.info}
-    return run.render_run(result.pair, result.matching, record, trace=result.trace, gold_ranks=result.standing, **more)
+    return run.render_run(
+        result.pair, result.matching, record, trace=result.trace, gold_ranks=result.gold_ranks, **more
+    )
 
 
 # ---- plots ---------------------------------------------------------------------------------------------------------
@@ -67,7 +68,7 @@ def test_links_are_judged_as_the_metrics_judge_them(result):
 
 def test_without_gold_nothing_is_judged(result):
     pair = replace(result.pair, test=Links.empty())
-    text = render_run(replace(result, pair=pair, links=None, ranks=None, coverage=None, standing=None))
+    text = render_run(replace(result, pair=pair, links=None, ranks=None, coverage=None, gold_ranks=None))
     assert "there are no gold links, so nothing is judged" in text
     assert "judged by gold" not in text
     assert ">verdict</th>" not in text
@@ -81,7 +82,7 @@ def test_the_page_of_a_run(result):
     few = Links(result.pair.test.source_ids[:100], result.pair.test.target_ids[:100])
     links = link_metrics(result.matching, few)
     assert links.ignored > 0
-    text = render_run(replace(result, pair=replace(result.pair, test=few), links=links, standing=None))
+    text = render_run(replace(result, pair=replace(result.pair, test=few), links=links, gold_ranks=None))
     assert f"<b>{links.matched}</b><span>judged by gold: {links.correct} correct; {links.ignored} not judged" in text
     assert f"precision, of {links.matched} judged" in text
     text = render_run(result)
@@ -115,10 +116,9 @@ def test_an_agent_shows_its_training(result):
 
 
 def test_the_course_of_every_training_is_drawn():
-    """Vectors by their validation, joint rounds, the context agent's loss in each of its stages."""
+    """Vectors by their validation, joint rounds, the agent's loss in each of its stages."""
     history = [{"stage": f"state {n // 3}", "epoch": n + 1, "loss": 9.0 - n} for n in range(6)]
-    history.append({"stage": "choice", "likeness": 0.67, "given_weight": None, "valid_aligned": 22})
-    history.append({"stage": "choice", "likeness": 0.0, "given_weight": 3.0, "valid_aligned": 24})
+    history.append({"stage": "choice", "propagation": 0.67, "vectors": [3.0], "valid_aligned": 22})
     info = {
         "history": [
             {"epoch": 10, "loss": 5.0, "valid_hits_at_1": 0.1},
@@ -144,20 +144,15 @@ def test_the_course_of_every_training_is_drawn():
 
 @pytest.mark.parametrize(
     ("chosen", "marked"),
-    [
-        ({"likeness": 0.67, "given_weight": 3.0, "learned": True}, 1),
-        ({"likeness": 0.0, "given_weight": 3.0, "learned": True}, 3),
-        ({"likeness": 0.0, "given_weight": 3.0, "learned": False}, 4),
-        ({}, None),
-    ],
+    [((0.67, (3.0, 1.0), True), 1), ((0.0, (3.0, 1.0), True), 3), ((0.0, (3.0, 1.0), False), 4), (None, None)],
 )
 def test_what_the_agent_chose_is_marked_among_what_it_tried(chosen, marked):
     """Several may be as good: what counts is what it took."""
-    tried = [(0.67, 1.0), (0.67, 3.0), (0.67, None), (0.0, 3.0), (0.0, None)]
-    history = [
-        {"stage": "choice", "likeness": likeness, "given_weight": weight, "valid_aligned": 24}
-        for likeness, weight in tried
-    ]
-    rows = choice_rows({"agent": {"history": history, "chosen": chosen}})
-    assert [row[:3] for row in rows[1:3]] == [("0.67", "3", "24"), ("0.67", "fixed passes only", "24")]
+    keys, both = ("propagation", "vectors", "is_learned"), [3.0, 1.0]
+    tried = [(0.67, [1.0, 1.0], True), (0.67, both, True), (0.67, both, False), (0.0, both, True), (0.0, both, False)]
+    history = [{"stage": "choice", **dict(zip(keys, one, strict=True)), "valid_aligned": 24} for one in tried]
+    weights = {} if chosen is None else dict(zip(keys, chosen, strict=True))
+    rows = choice_rows({"agent": {"history": history, "weights": weights}})
+    assert [row[:3] for row in rows[1:3]] == [("0.67", "3, 1", "24"), ("0.67", "fixed passes only", "24")]
     assert [place for place, row in enumerate(rows) if row[3]] == ([] if marked is None else [marked])
+    assert choice_rows({"agent": {"history": [{"stage": "choice", "likeness": 0.67, "valid_aligned": 2}]}}) == []

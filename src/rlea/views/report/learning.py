@@ -52,25 +52,24 @@ def learning_plots(info: Row) -> list[Plot]:
 
 
 def choice_rows(info: Row) -> list[tuple[str, str, str, str]]:
-    """Settings that the context agent tried on validation links: two weights, correct links, "chosen" or empty."""
+    """Weights of vectors that the agent tried on validation links: of propagated and of fitted ones, correct links,
+    "chosen" or empty."""
     agent = as_dict(info.get("agent"))
-    chosen = as_dict(agent.get("chosen"))
-
-    def is_chosen(row: Row) -> bool:
-        weight = row.get("given_weight")
-        same_weight = weight == chosen.get("given_weight") if chosen.get("learned") else weight is None
-        return bool(chosen) and row.get("likeness") == chosen.get("likeness") and same_weight
-
+    chosen = _weights(as_dict(agent.get("weights")))
     return [
         (
-            _short(row.get("likeness")),
-            "fixed passes only" if row.get("given_weight") is None else _short(row["given_weight"]),
+            _short(row["propagation"]),
+            ", ".join(map(_short, row["vectors"])) if row.get("is_learned") else "fixed passes only",
             f"{row['valid_aligned']:,.0f}",
-            "chosen" if is_chosen(row) else "",
+            "chosen" if _weights(row) == chosen else "",
         )
         for row in as_rows(agent.get("history"))
-        if row.get("stage") == "choice" and is_number(row.get("valid_aligned"))
+        if row.get("stage") == "choice" and is_number(row.get("valid_aligned")) and is_number(row.get("propagation"))
     ]
+
+
+def _weights(row: Row) -> tuple[Any, ...]:
+    return row.get("propagation"), list(row.get("vectors") or ()), row.get("is_learned")
 
 
 def _note_on_vectors(info: Row) -> str:
