@@ -28,6 +28,7 @@ from rlea.agent.learning import Examples, supervise, true_and_all
 from rlea.agent.memory import Graphs
 from rlea.agent.pair_scorer import PairScorer, ScorerSettings
 from rlea.agent.passes import (
+    LOWEST,
     Decisions,
     PassSettings,
     Prior,
@@ -70,7 +71,6 @@ class AgentSettings:
     """
 
     kept: int = 10  # best pairs of every entity by channel logit that the passes begin with
-    lowest: float = 0.05  # share of the proposals whose logit is below that of a pair that matches bring in
     votes: float = 4.0  # logit of a channel's vote where there is nothing to learn from
     nearest: int = 20  # of every entity, both ways, that fitted vectors propose
     states: int = 2  # of every game that are learned from: after the fixed passes, and after a learned one
@@ -482,20 +482,13 @@ class Aligner:
         """What channels and fitted vectors make of pairs before any decision."""
         settings, structure = self.settings, STRUCTURE in self.channels
         proposals = self._proposals(problem, [*channels, *fitted])
-        csls = None
-        if fitted:
-
-            def csls(pairs: Pairs) -> Floats:
-                return np.asarray(sum(part.score(pairs)[:, 0] for part in fitted) / len(fitted), np.float32)
-
-        scores = np.zeros(0, np.float32) if csls is None else csls(proposals)
-        lowest_csls = float(np.quantile(scores, settings.lowest)) if len(scores) else 0.0
+        csls = [part.csls for part in fitted if part.csls is not None]
         if not channels:
-            return Prior(proposals, csls=csls, lowest_csls=lowest_csls, structure=structure)
+            return Prior(proposals, csls=csls, structure=structure)
         logits = self._describe(channels, proposals, unseen).logits
         near = is_near(proposals, logits, settings.kept)
-        if csls is not None:
-            near |= is_near(proposals, scores, settings.kept)
+        for part in csls:
+            near |= is_near(proposals, part(proposals), settings.kept)
         kept = proposals.some(near)
         known = ScoreTable(kept, logits[near])
 
@@ -504,8 +497,8 @@ class Aligner:
                 return known(pairs)
             return self._describe(channels, pairs, unseen).logits
 
-        lowest = float(np.quantile(logits, settings.lowest)) if len(logits) else 0.0
-        return Prior(kept, score, lowest, csls, lowest_csls, structure)
+        lowest = float(np.quantile(logits, LOWEST)) if len(logits) else 0.0
+        return Prior(kept, score, lowest, csls, structure)
 
     def _describe(self, channels: list[Channel], pairs: Pairs, unseen: int | None = None) -> _Described:
         """Channel features and logits; where nothing was learned, by how many channels find a pair mutual best.

@@ -6,13 +6,18 @@
 from __future__ import annotations
 
 from collections import namedtuple
+from typing import TYPE_CHECKING, Any
 
 import numba
 import numpy as np
 
 from rlea.agent.pair_heap import find, grow, is_earlier, make_table, push, sink
 from rlea.arithmetic import exp_of
+from rlea.search.candidates import prepare
 from rlea.search.rows import lane_product
+
+if TYPE_CHECKING:
+    from rlea.search.candidates import Candidates
 
 # What stays the same over all passes, for compiled code; a named tuple of arrays, as compiled classes cannot be cached.
 Side = namedtuple("Side", "starts relations neighbours functionality means is_open")
@@ -241,6 +246,24 @@ def sort_rows(row_starts, pair_source, pair_target, base, seed):  # type: ignore
             ):
                 pair_target[j], pair_target[j - 1] = pair_target[j - 1], pair_target[j]
                 j -= 1
+
+
+def make_vectors(candidates: Candidates, scale: float) -> Any:
+    """What compiled code needs to score any pair: a kind (0 inner, 1 manhattan, 2 sparse), matrices, sparse rows."""
+    embeddings = candidates.embeddings
+    source, target = prepare(embeddings.source, embeddings), prepare(embeddings.target, embeddings)
+    no_matrix = np.zeros((0, 0), np.float32)
+    no_rows: Any = [np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32)]
+    if isinstance(source, np.ndarray):
+        kind = 1 if embeddings.measure == "manhattan" else 0
+        return Vectors(kind, np.float32(scale), source, target, *no_rows, *no_rows)
+    parts = []
+    for matrix in (source, target):
+        rows = matrix.tocsr()
+        rows.sort_indices()
+        parts += [rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data.astype(np.float32)]
+    sparse: Any = parts
+    return Vectors(2, np.float32(scale), no_matrix, no_matrix, *sparse)
 
 
 def no_vectors() -> Vectors:

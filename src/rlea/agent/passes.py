@@ -11,17 +11,18 @@ priorities from the learned scorer.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rlea.agent.engine import Extra, Game, Rules, Side, no_extra, no_vectors, play, sort_rows
+from rlea.agent.engine import Extra, Game, Rules, Side, make_vectors, no_extra, no_vectors, play, sort_rows
 from rlea.agent.features import Features, compute_features
 from rlea.agent.memory import Graphs, Memory
 from rlea.agent.propagation import PropagationSettings, propagate
+from rlea.evidence.vectors import Csls
 from rlea.graph import Ids, Links
 from rlea.matching import Matching
 from rlea.search.candidates import find_candidates
@@ -29,6 +30,7 @@ from rlea.search.embeddings import Embeddings
 from rlea.search.pairs import Floats, Pairs, find_pairs, is_near, mean_of_best, numbers
 from rlea.search.rows import inner_products
 
+LOWEST = 0.05  # share of the proposals that score lower than a pair that a match brings in is taken to do
 SEARCHED = 2  # every second column of propagated vectors is searched: enough to propose pairs, in half the time
 
 
@@ -84,15 +86,14 @@ class Prior:
     proposals: Pairs
     logits: Scores | None = None  # by the channels; None where there are none
     lowest: float = 0.0  # logit at which a pair begins that a match brings into the pass; a later pass asks `logits`
-    csls: Scores | None = None  # by vectors fitted to the seeds, on the scale of cosines; None where there are none
-    lowest_csls: float = 0.0  # likewise
+    csls: Sequence[Csls] = ()  # of vectors fitted to the seeds, on the scale of cosines; their mean counts
     structure: bool = True  # whether matches raise the priorities of their neighbours' pairs
     propagation: float | None = None  # weight of propagated vectors, in place of the settings'
 
     @property
     def is_alone(self) -> bool:
         """Structure is all the evidence there is."""
-        return self.logits is None and self.csls is None
+        return self.logits is None and not self.csls
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,23 +220,28 @@ def _fixed_pass(problem: Problem, settings: PassSettings, prior: Prior, before: 
             found = find_candidates(some, *unsure(problem, before, settings.sure), settings.candidates, coarse=True)
             parts.append(Pairs.of_candidates(found))
     pairs = Pairs.union(parts)
-    priorities, start, extra = np.zeros(len(pairs), np.float32), 0.0, no_extra()
+    priorities, start, extra, compiled = np.zeros(len(pairs), np.float32), 0.0, no_extra(), None
     if prior.logits is not None:
         priorities += from_logits(prior.logits(pairs), settings)
         start += float(from_logits(np.array([prior.lowest], np.float32), settings)[0])
-    if prior.csls is not None:
-        priorities += np.float32(1 - weight) * prior.csls(pairs)
-        start += (1 - weight) * prior.lowest_csls
+    for number, csls in enumerate(prior.csls):
+        share = (1 - weight) / len(prior.csls)
+        scores = csls(pairs)
+        priorities += np.float32(share) * scores
+        if number == 0:  # compiled code knows one set of vectors; by the others such a pair scores as low as few do
+            compiled = csls, share
+        elif len(scores):
+            start += share * float(np.quantile(scores, LOWEST))
     if vectors is not None:
-        share = np.float32(weight)
+        similar = np.float32(weight)
         similarity = inner_products(*vectors, pairs.source_ids, pairs.target_ids)
         means = [np.zeros(len(part), np.float32) for part in vectors]
         for part, ids in zip(means, (pairs.source_ids, pairs.target_ids), strict=True):
             best = mean_of_best(ids, similarity)
             part[: len(best)] = best
-        priorities += share * (2 * similarity - means[0][pairs.source_ids] - means[1][pairs.target_ids])
-        extra = Extra(share, *vectors, *means)
-    game = _game(problem, pairs, priorities, extra)
+        priorities += similar * (2 * similarity - means[0][pairs.source_ids] - means[1][pairs.target_ids])
+        extra = Extra(similar, *vectors, *means)
+    game = _game(problem, pairs, priorities, extra, compiled)
     shape = (len(problem.graphs.source.functionality), len(problem.graphs.target.functionality))
     correspondence = np.zeros(shape, np.float32) if before is None else memory.correspondence
     is_frozen = before is not None or not prior.structure
@@ -264,22 +270,32 @@ def _known_links(problem: Problem, before: Decisions | None) -> tuple[Ids, Ids, 
     return problem.seeds.source_ids, problem.seeds.target_ids, earlier.source_ids, earlier.target_ids
 
 
-def _game(problem: Problem, pairs: Pairs, priorities: Floats, extra: Any) -> Any:
-    """The pairs for compiled code."""
+def _game(
+    problem: Problem, pairs: Pairs, priorities: Floats, extra: Any, compiled: tuple[Csls, float] | None = None
+) -> Any:
+    """The pairs for compiled code; by `compiled`, CSLS and its weight, pairs are scored that a match brings in."""
     sides = []
-    for around, ids in ((problem.graphs.source, problem.source_ids), (problem.graphs.target, problem.target_ids)):
+    means = [np.zeros(count, np.float32) for count in (problem.graphs.num_source, problem.graphs.num_target)]
+    vectors = no_vectors()
+    if compiled is not None:
+        csls, share = compiled
+        vectors = make_vectors(csls.found, csls.scale * share)
+        pools = csls.found.source_ids, csls.found.target_ids
+        for part, ids, known in zip(means, pools, csls.means, strict=True):
+            part[ids] = known
+    for around, ids, own in (
+        (problem.graphs.source, problem.source_ids, means[0]),
+        (problem.graphs.target, problem.target_ids, means[1]),
+    ):
         count = len(around.starts) - 1
         is_open = np.zeros(count, np.bool_)
         is_open[ids] = True
-        nothing = np.zeros(count, np.float32)
-        sides.append(
-            Side(around.starts, around.relation_ids, around.neighbour_ids, around.functionality, nothing, is_open)
-        )
+        sides.append(Side(around.starts, around.relation_ids, around.neighbour_ids, around.functionality, own, is_open))
     starts = np.searchsorted(pairs.source_ids, np.arange(problem.graphs.num_source + 1)).astype(np.int64)
     source_ids, target_ids, bases = pairs.source_ids.copy(), pairs.target_ids.copy(), priorities.copy()
     sort_rows(starts, source_ids, target_ids, bases, np.uint64(0))
     return Game(
-        sides[0], sides[1], no_vectors(), extra, source_ids, target_ids, bases, starts[:-1].copy(), starts[1:].copy()
+        sides[0], sides[1], vectors, extra, source_ids, target_ids, bases, starts[:-1].copy(), starts[1:].copy()
     )
 
 

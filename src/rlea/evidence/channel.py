@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rlea.search.pairs import Floats, Pairs, leads, numbers
+
+if TYPE_CHECKING:
+    from rlea.evidence.vectors import Csls
 
 MOST_LEAD = 2.0  # scores are at most about that; a larger lead says no more
 
@@ -37,6 +40,7 @@ class Channel:
     shown: Callable[[Pairs], Floats] | None = None  # the same in units that people know; the scores if None
     # Made with the seeds, so its scores give held-out seeds away: it takes no part in what is learned from these.
     is_fitted: bool = False
+    csls: Csls | None = None  # of vectors: for scoring pairs in compiled code
 
     def is_best(self) -> NDArray[np.bool_]:
         """Which proposals are mutual best: above 0 and above every other proposal of either entity."""

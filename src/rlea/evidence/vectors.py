@@ -49,7 +49,7 @@ def vector_channel(
     CSLS subtracts the mean similarity of the ten nearest of either entity. Entities outside the pools score 0.
     """
     found = find_candidates(embeddings, source_ids, target_ids, nearest, progress)
-    csls = _Csls(found)
+    csls = Csls(found)
     name = embeddings.info.get("model") or embeddings.name
     info = {"embedding": embeddings.name, "dimensions": int(embeddings.source.shape[1])}
     return Channel(
@@ -59,10 +59,11 @@ def vector_channel(
         lambda pairs: csls(pairs)[:, None],
         info,
         is_fitted=embeddings.is_fitted,
+        csls=csls,
     )
 
 
-class _Csls:
+class Csls:
     """CSLS of any pairs of the pools; scores of candidates are looked up, those of other pairs computed."""
 
     def __init__(self, found: Candidates) -> None:

@@ -21,12 +21,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlea.agent.engine import Game, Rules, Side, Vectors, no_extra, play, sort_rows
+from rlea.agent.engine import Game, Rules, Side, make_vectors, no_extra, play, sort_rows
 from rlea.evidence.vectors import scale_of
 from rlea.graph import Ids, KnowledgeGraph, Links
 from rlea.graph.neighbourhood import Neighbourhood
 from rlea.matching import Matching, Task
-from rlea.search.candidates import Candidates, prepare
 
 MAX_RELATIONS = 4000  # a side; the table of correspondences then has at most 64 M cells, 256 MB
 
@@ -80,7 +79,7 @@ def _set_up(task: Task) -> Any:
     list_starts = np.zeros(task.source.num_entities, np.int64)
     list_ends = np.zeros(task.source.num_entities, np.int64)
     list_starts[candidates.source_ids], list_ends[candidates.source_ids] = pairs.row_starts[:-1], pairs.row_starts[1:]
-    vectors = compiled_vectors(candidates, scale)
+    vectors = make_vectors(candidates, scale)
     return Game(source, target, vectors, no_extra(), pair_source, pair_target, base, list_starts, list_ends)
 
 
@@ -91,24 +90,6 @@ def _side(graph: KnowledgeGraph, pool: Ids, means: NDArray[np.float32]) -> Any:
     is_open = np.zeros(graph.num_entities, np.bool_)
     is_open[pool] = True
     return Side(around.starts, around.relation_ids, around.neighbour_ids, around.functionality, all_means, is_open)
-
-
-def compiled_vectors(candidates: Candidates, scale: float) -> Any:
-    """What compiled code needs to score any pair: a kind (0 inner, 1 manhattan, 2 sparse), matrices, sparse rows."""
-    embeddings = candidates.embeddings
-    source, target = prepare(embeddings.source, embeddings), prepare(embeddings.target, embeddings)
-    no_matrix = np.zeros((0, 0), np.float32)
-    no_rows: Any = [np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32)]
-    if isinstance(source, np.ndarray):
-        kind = 1 if embeddings.measure == "manhattan" else 0
-        return Vectors(kind, np.float32(scale), source, target, *no_rows, *no_rows)
-    parts = []
-    for matrix in (source, target):
-        rows = matrix.tocsr()
-        rows.sort_indices()
-        parts += [rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data.astype(np.float32)]
-    sparse: Any = parts
-    return Vectors(2, np.float32(scale), no_matrix, no_matrix, *sparse)
 
 
 def _play(
