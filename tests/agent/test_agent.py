@@ -7,7 +7,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from rlea.graph.masking import hide
 from safetensors.numpy import save_file
 from scipy.sparse import csr_matrix
 
@@ -48,6 +47,7 @@ from rlea.evidence.channel import describe_pairs
 from rlea.evidence.collect import Evidence
 from rlea.evidence.paris.channel import CERTAINTY_UNIT, MOST_CERTAINTY
 from rlea.graph import GraphPair, Links, choose_pool
+from rlea.graph.masking import hide
 from rlea.io.agent_files import load_agent_file, save_agent_file
 from rlea.io.synthetic import SyntheticSettings, generate, synthetic_embeddings
 from rlea.matchers.greedy import match as match_greedily
