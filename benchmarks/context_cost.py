@@ -1,10 +1,10 @@
-"""What the context agent costs: seconds and memory of training, choosing and decoding.
+"""What the agent costs with structure and vectors: seconds and memory of training, choosing and decoding.
 
     python benchmarks/context_cost.py [--data DIR --vectors DIR] [--entities 100000] [--json FILE]
 
 With --data and --vectors (files such as aligne_D_W_1.safetensors): training, choosing and decoding on D_W. Always: a
 synthetic pair is decoded by an agent that was trained on a small one of its kind; what it learned serves both. Seconds
-leave out reading and embedding; those of decoding include the agent's own search, not that for the given candidates.
+leave out reading and embedding; those of decoding include the search of candidates.
 """
 
 from __future__ import annotations
@@ -13,17 +13,13 @@ import argparse
 import time
 from pathlib import Path
 
-from rlea.agent.context import ContextAgent
-
 from rlea import peak_memory as memory
+from rlea.agent.agent import Aligner
 from rlea.evaluation.metrics import link_metrics
-from rlea.graph import choose_pool
 from rlea.io.readers import read_pair
 from rlea.io.synthetic import SyntheticSettings, generate, synthetic_embeddings
-from rlea.matching import Task
 from rlea.models.embed import embed_entities
 from rlea.record import as_json, describe_run
-from rlea.search.candidates import find_candidates
 
 
 def timed(work):
@@ -33,18 +29,14 @@ def timed(work):
 
 
 def decode(name, agent, pair, vectors, **more):
-    _, source_ids, target_ids = choose_pool(pair, "test")
-    found, searching = timed(lambda: find_candidates(vectors, source_ids, target_ids, 50))
-    _ = found.pairs
     memory.reset_peak()
-    links, decoding = timed(lambda: agent.match(Task(pair.source, pair.target, pair.train, found)))
+    links, decoding = timed(lambda: agent.match(pair, [vectors], pool="test"))
     row = {
         "pair": name,
         **more,
-        "search_seconds": searching,
         "decode_seconds": decoding,
         "decode_peak_memory_mb": round(memory.peak_mb()),
-        "sources": len(source_ids),
+        "sources": len(pair.test),
         "links": len(links),
         "hits@1": round(link_metrics(links, pair.test).hits_at_1, 4),
     }
@@ -62,7 +54,7 @@ def main() -> None:
     # Compiled code is loaded before the clock runs, and the agent for the large pair is trained.
     small = generate(SyntheticSettings(num_entities=2000))
     vectors = synthetic_embeddings(small)
-    general = ContextAgent().fit(small, vectors)
+    general = Aligner(channels=("structure",)).fit(small, [vectors])
     decode("warm-up", general, small, vectors)
     rows, fingerprints = [], {}
     if options.data is not None:
@@ -70,10 +62,10 @@ def main() -> None:
         fingerprints["D_W"] = pair.fingerprint
         vectors = embed_entities(pair, str(options.vectors / "aligne_D_W_1.safetensors"))
         memory.reset_peak()
-        agent = ContextAgent()
+        agent = Aligner(channels=("structure",))
         _, training = timed(lambda: agent.fit(pair))
         peak = round(memory.peak_mb())
-        _, choosing = timed(lambda: agent.choose(pair, vectors))
+        _, choosing = timed(lambda: agent.choose(pair, [vectors]))
         costs = {"train_seconds": training, "train_peak_memory_mb": peak, "choose_seconds": choosing}
         rows.append(decode("D_W", agent, pair, vectors, **costs))
     pair = generate(SyntheticSettings(num_entities=options.entities))

@@ -584,7 +584,7 @@ def test_the_page_shows_what_is_printed(run_cli, tmp_path, monkeypatch):
     page = PAGE.read_text(encoding="utf-8")
     commands = [line.split()[1:] for line in re.search(r"```sh\n(.*?)```", page, flags=re.S).group(1).splitlines()]
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(cli, "out", Console(width=80))
+    monkeypatch.setattr("rlea.cli.align.out", Console(width=80))
     done = [run_cli(*command) for command in commands]
     assert [one.code for one in done] == [0, 0]
     of_page = read_printed(re.search(r"```text\n(.*?)```", page, flags=re.S).group(1))
