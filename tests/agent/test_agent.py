@@ -661,7 +661,7 @@ def cut(name, *places):
         cut("pairs.weights", slice(None), slice(-1)),
         cut("channels.weights", slice(-1)),
         cut("pairs.linear", slice(None), slice(3)),
-        cut("pairs.seen", slice(5)),
+        cut("pairs.mean", slice(5)),
         lambda arrays, about: about["settings"]["pair_scorer"].update(hidden=8),
         lambda arrays, about: about["settings"]["channel_scorer"].update(bends=1),
         lambda arrays, about: about["settings"].pop("passes"),
