@@ -65,15 +65,6 @@ def test_few_links_are_dealt_out_evenly():
     assert uneven > 5
 
 
-def test_every_use_has_numbers_of_its_own():
-    links = some_links(3000)
-    numbers = [draw(links, what) for what in (holdout.PART, holdout.LEARNED, holdout.DANGLING)]
-    assert all(0 <= drawn.min() < drawn.max() < 1 for drawn in numbers)
-    assert np.abs(np.corrcoef(numbers) - np.eye(3)).max() < 0.06
-    order = np.random.default_rng(0).permutation(3000)[:100]
-    np.testing.assert_array_equal(draw(take(links, order), holdout.DANGLING), numbers[2][order])
-
-
 @pytest.mark.parametrize("values", [{"parts": 1}, {"dangling": 1.0}, {"dangling": -0.1}])
 def test_settings_that_make_no_sense_are_refused(values):
     with pytest.raises(ValueError, match="needs two parts or more"):
