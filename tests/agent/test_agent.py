@@ -10,30 +10,10 @@ import pytest
 from safetensors.numpy import save_file
 from scipy.sparse import csr_matrix
 
-from planted import (
-    bytes_of,
-    gold_of,
-    links_of,
-    make_channel,
-    make_graph,
-    make_pairs,
-    rows_of,
-    take,
-    unlinked,
-)
+from planted import bytes_of, gold_of, links_of, make_channel, make_graph, make_pairs, rows_of, take, unlinked
 from rlea.agent import agent as module
 from rlea.agent import bootstrap
-from rlea.agent.agent import (
-    DROPOUT_SHARE,
-    AgentSettings,
-    Aligner,
-    Weights,
-    calibrate_on,
-    drop_channels,
-    dropouts,
-    first_priorities,
-    num_right,
-)
+from rlea.agent.agent import AgentSettings, Aligner, Weights, num_right
 from rlea.agent.calibration import Calibration, log_odds
 from rlea.agent.holdout import HoldoutSettings
 from rlea.agent.learning import Examples
@@ -325,43 +305,43 @@ def test_a_pair_with_a_channel_that_was_not_learned_is_refused(planted, channels
 
 
 def test_dropouts_drop_each_channel_and_all_but_each():
-    assert dropouts(1) == dropouts(0) == []
-    assert dropouts(2) == [(0,), (1,)]
-    assert sorted(dropouts(3)) == [(0,), (0, 1), (0, 2), (1,), (1, 2), (2,)]
+    assert module.dropouts(1) == module.dropouts(0) == []
+    assert module.dropouts(2) == [(0,), (1,)]
+    assert sorted(module.dropouts(3)) == [(0,), (0, 1), (0, 2), (1,), (1, 2), (2,)]
 
 
 def test_every_dropout_is_shown_of_its_share_of_the_examples():
     made = [make_channel("names", {(0, 0): 1.0}), make_channel("words", {(0, 0): 1.0}), make_channel("paris", {})]
-    count = 2 * DROPOUT_SHARE
+    count = 2 * module.DROPOUT_SHARE
     features = np.arange(1, 18 * count + 1, dtype=np.float32).reshape(2 * count, 9)
     truths = np.where(np.arange(count) % 3, 2 * np.arange(count), -1)
-    priorities, before = first_priorities(features, made), features.copy()
+    priorities, before = module.first_priorities(features, made), features.copy()
     examples = Examples(features, priorities, np.arange(2 * count), np.arange(0, 2 * count + 1, 2), truths)
     ways, shown = [], []
-    for some in drop_channels(examples, made):
+    for some in module.drop_channels(examples, made):
         is_gone = np.array([not some.features[:, 3 * place : 3 * place + 3].any() for place in range(3)])
         is_kept = np.repeat(~is_gone, 3)
         ways.append(tuple(np.flatnonzero(is_gone).tolist()))
-        groups = np.flatnonzero(np.arange(count) % DROPOUT_SHARE == (len(ways) - 1) % DROPOUT_SHARE)
+        groups = np.flatnonzero(np.arange(count) % module.DROPOUT_SHARE == (len(ways) - 1) % module.DROPOUT_SHARE)
         rows = (2 * groups[:, None] + np.arange(2)).ravel()
         np.testing.assert_array_equal(some.features[:, is_kept], before[rows][:, is_kept])
         assert some.starts.tolist() == [0, 2, 4]
         assert [rows[truth] if truth >= 0 else -1 for truth in some.truths] == truths[groups].tolist()
-        np.testing.assert_array_equal(some.priorities, first_priorities(some.features, made))
+        np.testing.assert_array_equal(some.priorities, module.first_priorities(some.features, made))
         assert (some.priorities < priorities[rows]).all()  # the leads of what was dropped are gone
         shown.append(groups[0])
-    assert ways == dropouts(3)
-    assert set(shown) == set(range(DROPOUT_SHARE))
+    assert ways == module.dropouts(3)
+    assert set(shown) == set(range(module.DROPOUT_SHARE))
     np.testing.assert_array_equal(features, before)
-    assert list(drop_channels(examples, made[:1])) == []
+    assert list(module.drop_channels(examples, made[:1])) == []
 
 
 def test_first_priorities_are_the_leads_of_all_channels():
     made = [make_channel("names", {(0, 0): 1.0, (0, 1): 0.25}), make_channel("words", {(0, 1): 0.5})]
-    priorities = first_priorities(describe_pairs(made, make_pairs([(0, 0), (0, 1)])), made)
+    priorities = module.first_priorities(describe_pairs(made, make_pairs([(0, 0), (0, 1)])), made)
     # Of the source names lead by 0.75 and words trail by 0.5; of the targets there is no other pair: 2, the most.
     np.testing.assert_allclose(priorities, [0.75 + 2 - 0.5 + 2, -0.75 + 2 + 0.5 + 2])
-    assert first_priorities(np.zeros((3, 0), np.float32), []).tolist() == [0, 0, 0]
+    assert module.first_priorities(np.zeros((3, 0), np.float32), []).tolist() == [0, 0, 0]
 
 
 # ---- vectors --------------------------------------------------------------------------------------------------------
@@ -543,11 +523,11 @@ def test_calibration_looks_at_the_links_of_known_sources(monkeypatch):
     decisions = Decisions(source, target, ones, ones, Pairs(source, target), logits)
     known = Links.of([1, 2], [1, 2])
     assert num_right(decisions, known) == 1
-    assert calibrate_on(decisions, known) is None, "two links are too few"
+    assert module.calibrate_on(decisions, known) is None, "two links are too few"
     monkeypatch.setattr("rlea.agent.calibration.FEWEST", 2)
     odds = log_odds(decisions.pairs, logits)
-    assert calibrate_on(decisions, known) == Calibration.fit(odds[:2], np.array([True, False]))
-    assert calibrate_on(decisions, known) != Calibration.fit(odds[:3], np.array([True, False, False]))
+    assert module.calibrate_on(decisions, known) == Calibration.fit(odds[:2], np.array([True, False]))
+    assert module.calibrate_on(decisions, known) != Calibration.fit(odds[:3], np.array([True, False, False]))
 
 
 # ---- odd inputs -----------------------------------------------------------------------------------------------------
@@ -586,12 +566,6 @@ def test_two_unrelated_graphs_give_links_that_are_not_sure():
 def test_an_empty_pool_gives_no_links(few, planted, pools):
     ids = planted.test.source_ids[: pools[0]], planted.test.target_ids[: pools[1]]
     assert len(few.decide(planted, *ids).last.matching) == 0
-
-
-def test_the_pool_bounds_the_links(few, planted):
-    found = few.match(planted, pool="test")
-    assert set(found.source_ids.tolist()) <= set(planted.test.source_ids.tolist())
-    assert set(found.target_ids.tolist()) <= set(planted.test.target_ids.tolist())
 
 
 def test_nothing_to_begin_with_is_refused(planted):
@@ -650,18 +624,20 @@ def test_settings_survive_json():
     assert AgentSettings.from_dict(json.loads(json.dumps(asdict(settings)))) == settings
 
 
-def test_what_is_no_agent_is_refused(tmp_path, planted):
-    (tmp_path / "x").write_bytes(b"nonsense")
-    for name in ("x", "missing"):
+def test_what_is_no_agent_is_refused(tmp_path, planted, few):
+    few.save(tmp_path / "cut short")
+    (tmp_path / "cut short").write_bytes((tmp_path / "cut short").read_bytes()[:-1])
+    (tmp_path / "nonsense").write_bytes(b"nonsense")
+    for name in ("nonsense", "cut short", "missing"):
         with pytest.raises(InputError, match="cannot be read as a trained agent"):
             Aligner.load(tmp_path / name)
-    save_file({"a": np.zeros(1)}, tmp_path / "y")
+    save_file({"a": np.zeros(1)}, tmp_path / "other")
     with pytest.raises(InputError, match=r"no trained agent of this version|cannot be read as a trained agent"):
-        Aligner.load(tmp_path / "y")
+        Aligner.load(tmp_path / "other")
     fresh = Aligner()
     for action in (
         lambda: fresh.match(planted),
-        lambda: fresh.save(tmp_path / "z"),
+        lambda: fresh.save(tmp_path / "new"),
         lambda: fresh.choose(planted, []),
     ):
         with pytest.raises(InputError, match="the agent has not been trained; call fit or load first"):
@@ -685,7 +661,7 @@ def cut(name, *places):
         cut("pairs.weights", slice(None), slice(-1)),
         cut("channels.weights", slice(-1)),
         cut("pairs.linear", slice(None), slice(3)),
-        cut("pairs.seen", slice(5)),
+        cut("pairs.mean", slice(5)),
         lambda arrays, about: about["settings"]["pair_scorer"].update(hidden=8),
         lambda arrays, about: about["settings"]["channel_scorer"].update(bends=1),
         lambda arrays, about: about["settings"].pop("passes"),
@@ -702,13 +678,4 @@ def test_files_that_lack_something_are_refused(few, tmp_path, damage):
     damage(arrays, about)
     save_agent_file(tmp_path / "agent", about, arrays)
     with pytest.raises(InputError, match=r"is no whole agent: .*; train it again|no trained agent of this version"):
-        Aligner.load(tmp_path / "agent")
-
-
-@pytest.mark.parametrize("share", [0.0, 0.01, 0.999])
-def test_files_that_are_cut_short_are_refused(few, tmp_path, share):
-    few.save(tmp_path / "agent")
-    whole = (tmp_path / "agent").read_bytes()
-    (tmp_path / "agent").write_bytes(whole[: int(share * len(whole))])
-    with pytest.raises(InputError, match="cannot be read as a trained agent"):
         Aligner.load(tmp_path / "agent")

@@ -4,19 +4,9 @@ import numpy as np
 import pytest
 
 from planted import links_of, make_pairs, take
+from rlea.agent import holdout
 from rlea.agent.features import Features
-from rlea.agent.holdout import (
-    DANGLING,
-    KEPT_PAIRS,
-    LEARNED,
-    PART,
-    HeldOut,
-    HoldoutSettings,
-    assign_parts,
-    draw,
-    hold_out,
-    unseeded,
-)
+from rlea.agent.holdout import HeldOut, HoldoutSettings, assign_parts, draw, hold_out, unseeded
 from rlea.agent.memory import Graphs
 from rlea.agent.passes import Decisions, Problem, no_decisions
 from rlea.graph import Links
@@ -68,20 +58,11 @@ def test_few_links_are_dealt_out_evenly():
     uneven = 0
     for seed in range(50):
         links = some_links(6, seed)
-        drawn = np.bincount((3 * draw(links, PART)).astype(int), minlength=3)
+        drawn = np.bincount((3 * draw(links, holdout.PART)).astype(int), minlength=3)
         counts = np.bincount(assign_parts(links, 3), minlength=3)
         uneven += drawn.min() == 0
         assert counts.tolist() == ([2, 2, 2] if drawn.min() == 0 else drawn.tolist())
     assert uneven > 5
-
-
-def test_every_use_has_numbers_of_its_own():
-    links = some_links(3000)
-    numbers = [draw(links, what) for what in (PART, LEARNED, DANGLING)]
-    assert all(0 <= drawn.min() < drawn.max() < 1 for drawn in numbers)
-    assert np.abs(np.corrcoef(numbers) - np.eye(3)).max() < 0.06
-    order = np.random.default_rng(0).permutation(3000)[:100]
-    np.testing.assert_array_equal(draw(take(links, order), DANGLING), numbers[2][order])
 
 
 @pytest.mark.parametrize("values", [{"parts": 1}, {"dangling": 1.0}, {"dangling": -0.1}])
@@ -191,5 +172,5 @@ def test_examples_keep_the_best_pairs_and_the_true_one():
     game = game_of(rows, Links.of([0], [29]), [False])
     priorities = -np.arange(30, dtype=np.float32)
     examples = game.examples(Features(priorities[:, None], priorities))
-    assert (-examples.features[examples.places, 0]).tolist() == [*range(KEPT_PAIRS), 29, 29]
+    assert (-examples.features[examples.places, 0]).tolist() == [*range(holdout.KEPT_PAIRS), 29, 29]
     assert (-examples.features[examples.truths, 0]).tolist() == [29, 29]

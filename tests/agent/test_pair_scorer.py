@@ -1,4 +1,4 @@
-"""The scorer of pairs: where it begins, its arithmetic against numpy, torch and finite differences, and its masks."""
+"""The scorer of pairs: where it begins, its arithmetic against numpy and torch, and what is kept of it."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -137,19 +137,6 @@ def test_without_true_pairs_nothing_bends():
     scorer.measure(features, features[:0])
     assert not scorer.knots.any()
     assert np.isfinite(scorer.logits(features, priorities)).all()
-
-
-@pytest.mark.parametrize("bends", [0, 2])
-def test_features_that_are_not_seen_do_not_count(bends):
-    features, priorities = some_pairs(40)
-    scorer = randomised(settings=replace(SMALL, bends=bends), seen=[1, 0, 1, 0, 1])
-    scorer.measure(features, features[::4])
-    changed, other = features.copy(), features.copy()
-    changed[:, [1, 3]] += 100 * np.random.default_rng(1).standard_normal((40, 2), np.float32)
-    other[:, [0, 2, 4]] += 1
-    expected = scorer.logits(features, priorities)
-    np.testing.assert_array_equal(scorer.logits(changed, priorities), expected)
-    assert not np.allclose(scorer.logits(other, priorities), expected)
 
 
 # ---- arithmetic -----------------------------------------------------------------------------------------------------

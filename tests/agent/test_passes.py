@@ -12,18 +12,7 @@ from planted import links_of, make_graph, make_pairs, make_table, rows_of
 from rlea.agent import passes
 from rlea.agent.engine import Extra, _base
 from rlea.agent.memory import Graphs, Memory
-from rlea.agent.passes import (
-    Decisions,
-    PassSettings,
-    Prior,
-    Problem,
-    from_logits,
-    memory_of,
-    no_decisions,
-    play_fixed,
-    play_learned,
-    to_logits,
-)
+from rlea.agent.passes import Decisions, PassSettings, Prior, Problem, memory_of, play_fixed, play_learned
 from rlea.agent.propagation import PropagationSettings, propagate
 from rlea.evidence.vectors import vector_channel
 from rlea.graph import Links
@@ -151,10 +140,10 @@ def play_chains(scores, *, seeds=(), structure=True, pool=None, lowest=-2.0):
 
 def test_logits_and_priorities_are_two_scales_of_one_thing():
     logits = np.linspace(-8, 8, 33, dtype=np.float32)
-    priorities = from_logits(logits, SMALL)
-    np.testing.assert_allclose(to_logits(priorities, SMALL), logits, atol=1e-4)
+    priorities = passes.from_logits(logits, SMALL)
+    np.testing.assert_allclose(passes.to_logits(priorities, SMALL), logits, atol=1e-4)
     assert (np.diff(priorities) > 0).all()
-    np.testing.assert_allclose(to_logits(np.array([SMALL.no_match], np.float32), SMALL), 0, atol=1e-6)
+    np.testing.assert_allclose(passes.to_logits(np.array([SMALL.no_match], np.float32), SMALL), 0, atol=1e-6)
 
 
 def test_without_structure_the_higher_logit_wins_and_no_pair_is_brought_in():
@@ -183,7 +172,7 @@ def test_seeds_and_entities_outside_the_pool_are_not_matched():
 
 @pytest.mark.parametrize("pool", [([], []), ([1, 2], []), ([], [1, 2])])
 def test_an_empty_pool_gives_no_links(pool):
-    assert len(play_chains({}, pool=pool).matching) == len(no_decisions().matching) == 0
+    assert len(play_chains({}, pool=pool).matching) == len(passes.no_decisions().matching) == 0
 
 
 def test_propagated_vectors_count_by_their_weight_and_where_enough_is_linked():
@@ -211,24 +200,16 @@ def test_learned_passes_look_at_the_best_pairs_and_at_all_matches():
     assert counts[0] < counts[1]
 
 
-def test_no_candidates_are_searched_for_entities_with_a_sure_match(monkeypatch):
+def test_entities_with_a_sure_match_are_not_searched_again():
     problem = random_problem(5, num_seeds=4)
-    pools = []
-    search = passes.find_candidates
-    monkeypatch.setattr(
-        passes,
-        "find_candidates",
-        lambda vectors, *ids_and_k, **more: pools.append(ids_and_k[:2]) or search(vectors, *ids_and_k, **more),
-    )
     before = play_fixed(problem, replace(SMALL, fixed=1), ALONE)
     sure = float(np.sort(before.confidences)[len(before.confidences) // 2])
-    play_fixed(problem, replace(SMALL, fixed=2, sure=sure), ALONE)
-    everyone, again, rest = pools
-    assert sorted(everyone[0]) == sorted(again[0]) == sorted(problem.source_ids)
     done = before.confidences >= sure
     assert 0 < done.sum() < len(done)
-    assert sorted(rest[0]) == sorted(set(problem.source_ids.tolist()) - set(before.source_ids[done].tolist()))
-    assert sorted(rest[1]) == sorted(set(problem.target_ids.tolist()) - set(before.target_ids[done].tolist()))
+    for sides in zip(passes.unsure(problem, before, sure), (problem.source_ids, problem.target_ids),
+                     (before.source_ids, before.target_ids), strict=True):  # fmt: skip
+        assert sides[0].tolist() == [entity for entity in sides[1].tolist() if entity not in sides[2][done]]
+    assert passes.unsure(problem, None, sure)[0] is problem.source_ids
 
 
 def test_above_the_limit_no_search_is_made():

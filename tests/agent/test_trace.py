@@ -81,20 +81,6 @@ def test_saved_and_loaded_it_is_the_same(trace, tmp_path):
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
-def test_a_failed_save_leaves_the_old_file(trace, tmp_path, monkeypatch):
-    path = tmp_path / "decisions.safetensors"
-    path.write_bytes(b"old")
-
-    def fail(*_, **__):
-        raise OSError("full")
-
-    monkeypatch.setattr("safetensors.numpy.save_file", fail)
-    with pytest.raises(OSError, match="full"):
-        trace.save(path)
-    assert path.read_bytes() == b"old"
-    assert len(list(tmp_path.iterdir())) == 1
-
-
 @pytest.mark.parametrize(
     ("name", "change", "words"),
     [

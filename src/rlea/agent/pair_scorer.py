@@ -61,13 +61,10 @@ class PairScorer:
     layer, then the layers from the last to the first.
     """
 
-    def __init__(
-        self, width: int, settings: ScorerSettings, seed: int = 0, *, parts: int = 1, rows: int = 0, seen: Any = None
-    ) -> None:
-        """Untrained, for so many rows of examples in parts; `seen` marks the features that count (all)."""
+    def __init__(self, width: int, settings: ScorerSettings, seed: int = 0, *, parts: int = 1, rows: int = 0) -> None:
+        """Untrained, for so many rows of examples in parts."""
         self.width, self.settings, self.parts = width, settings, parts
         self.mean, self.spread = np.zeros(width, np.float32), np.ones(width, np.float32)
-        self.seen = np.ones(width, np.float32) if seen is None else np.asarray(seen, np.float32)
         self.knots, self.knot_mean = (np.zeros((settings.bends, width), np.float32) for _ in range(2))
         self.knot_spread = np.ones((settings.bends, width), np.float32)
         num_members = parts * max(1, min(settings.members, settings.most_rows // max(rows, 1)))
@@ -112,11 +109,11 @@ class PairScorer:
     def inputs(self, features: Floats) -> Floats:
         """Features on one scale, and what each is above its knots, padded: (num_pairs, a multiple of eight)."""
         result = np.zeros((len(features), self._padded), np.float32)
-        result[:, : self.width] = (features - self.mean) / self.spread * self.seen
+        result[:, : self.width] = (features - self.mean) / self.spread
         for number, (knots, mean, spread) in enumerate(
             zip(self.knots, self.knot_mean, self.knot_spread, strict=True), start=1
         ):
-            above = (np.maximum(features - knots, 0) - mean) / spread * self.seen
+            above = (np.maximum(features - knots, 0) - mean) / spread
             result[:, number * self.width : (number + 1) * self.width] = above
         return result
 
@@ -144,7 +141,7 @@ class PairScorer:
 
     def state(self) -> dict[str, NDArray[Any]]:
         """All that was learned, as arrays."""
-        arrays = {"mean": self.mean, "spread": self.spread, "seen": self.seen, "knots": self.knots}
+        arrays = {"mean": self.mean, "spread": self.spread, "knots": self.knots}
         arrays |= {"knot_mean": self.knot_mean, "knot_spread": self.knot_spread}
         return {**arrays, "linear": self.linear, "weights": self.weights}
 
