@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rlea.agent import learning
-from rlea.agent.learning import Examples, fit_linear, supervise, true_and_all
+from rlea.agent.learning import Examples, all_and_true, fit_linear, supervise
 from rlea.agent.pair_scorer import PairScorer, ScorerSettings
 
 WIDTH = 21
@@ -47,7 +47,7 @@ def fresh(settings=SMALL, seed=0, **more):
 def trained(parts, settings=SMALL, seed=0):
     """A scorer that has learned from parts, and its losses."""
     scorer = fresh(settings, seed, parts=len(parts))
-    scorer.measure(*true_and_all(parts))
+    scorer.measure(*all_and_true(parts))
     return scorer, supervise(scorer, parts)
 
 

@@ -50,7 +50,7 @@ def random_prior(problem, kind):
         return Prior(table.pairs.some(inside), table, lowest=-2.0)
     vectors = Embeddings(*(rng.standard_normal((size, 6), np.float32) for size in sizes), measure=kind)
     channel = vector_channel(vectors, problem.source_ids, problem.target_ids, nearest=3)
-    return Prior(channel.proposals, csls=lambda pairs: channel.score(pairs)[:, 0], lowest_csls=-0.2)
+    return Prior(channel.proposals, csls=[channel.csls])
 
 
 def random_logits(decisions, seed=0):
@@ -363,19 +363,24 @@ def test_a_decision_against_the_pass_before_takes_its_evidence_away():
 # ---- pairs that matches bring in ------------------------------------------------------------------------------------
 
 
-def test_a_pair_that_is_brought_in_has_the_priority_that_it_would_have_had():
+@pytest.mark.parametrize("kind", ["nothing", "cosine", "inner", "manhattan"])
+def test_a_pair_that_is_brought_in_has_the_priority_that_it_would_have_had(kind):
     """What compiled code works out for a pair equals the priority of pairs that are there from the start."""
     problem = random_problem(6)
+    prior = random_prior(problem, kind)
+    weight = 0.67 if prior.csls else 1.0
     vectors = propagate(memory_of(problem, None), SMALL.vectors)
     source, target = np.meshgrid(problem.source_ids, problem.target_ids, indexing="ij")
     pairs = Pairs.of(source.ravel(), target.ravel())
-    likeness = inner_products(*vectors, pairs.source_ids, pairs.target_ids)
-    expected = discount_hubs(pairs, likeness)
+    similarity = inner_products(*vectors, pairs.source_ids, pairs.target_ids)
+    expected = weight * discount_hubs(pairs, similarity) + sum((1 - weight) * csls(pairs) for csls in prior.csls)
     assert expected.std() > 0.05
     means = []
     for ids, part in zip((pairs.source_ids, pairs.target_ids), vectors, strict=True):
-        best = mean_of_best(ids, likeness)
+        best = mean_of_best(ids, similarity)
         means.append(np.concatenate([best, np.zeros(len(part) - len(best), np.float32)]))
-    game = passes._game(problem, pairs, expected.astype(np.float32), Extra(np.float32(1.0), *vectors, *means))
+    extra = Extra(np.float32(weight), *vectors, *means)
+    compiled = (prior.csls[0], 1 - weight) if prior.csls else None
+    game = passes._game(problem, pairs, expected.astype(np.float32), extra, compiled)
     found = [_base(game, s, t, np.float32(0.5)) for s, t in rows_of(pairs)]
     np.testing.assert_allclose(found, 0.5 + expected, atol=1e-4)

@@ -24,7 +24,7 @@ from rlea.agent.bootstrap import Bootstrap, are_enough, bootstrap, count_votes
 from rlea.agent.calibration import Calibration, log_odds
 from rlea.agent.features import Features
 from rlea.agent.holdout import HeldOut, HoldoutSettings, hold_out, unseeded
-from rlea.agent.learning import Examples, supervise, true_and_all
+from rlea.agent.learning import Examples, all_and_true, supervise
 from rlea.agent.memory import Graphs
 from rlea.agent.pair_scorer import PairScorer, ScorerSettings
 from rlea.agent.passes import (
@@ -304,7 +304,7 @@ class Aligner:
         self.calibration = Calibration.fit(np.concatenate(rows), np.concatenate(right)) or Calibration()
 
     def _make_scorer(self, parts: list[Examples], settings: ScorerSettings) -> PairScorer:
-        features, true_features = true_and_all(parts)
+        features, true_features = all_and_true(parts)
         scorer = PairScorer(features.shape[1], settings, self.seed, parts=len(parts), rows=len(features))
         scorer.measure(features, true_features)
         return scorer

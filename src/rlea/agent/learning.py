@@ -61,7 +61,7 @@ class Examples:
         )
 
 
-def true_and_all(parts: list[Examples]) -> tuple[Floats, Floats]:
+def all_and_true(parts: list[Examples]) -> tuple[Floats, Floats]:
     """The features of all pairs, and of the true ones."""
     true = [part.features[part.truths[part.truths >= 0]] for part in parts]
     return np.concatenate([part.features for part in parts]), np.concatenate(true)
