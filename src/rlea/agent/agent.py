@@ -343,40 +343,37 @@ class Aligner:
         problem = Problem(Graphs.of(pair.source, pair.target), seeds, *unseeded(pair, seeds))
         fitted = self._fitted_channels(vectors, problem, progress)
         best: tuple[int, Weights, Decisions] | None = None
-        for propagation in settings.propagation_weights:
+
+        def attempt(weights: Weights) -> None:
+            nonlocal best
+            last = first
+            if weights.is_learned:
+                rules = settings.passes, first, self._score_with(what, weigh(csls, weights.vectors)), self._rate
+                last = play_learned(problem, *rules, settings.passes.learned)[-1]
+            score = num_right(last, valid)
+            self.history.append({"stage": "choice", **asdict(weights), "valid_aligned": score})
+            if best is None or score > best[0]:
+                best = score, weights, last
+            progress("agent: choice", len(self.history), len(self.history) + 1, f"aligned {best[0]}")
+
+        for number, propagation in enumerate(settings.propagation_weights):
             prior = replace(self._prior(problem, channels, fitted), propagation=propagation)
             first = play_fixed(problem, settings.passes, prior)
             what = self._describe(channels, first.pairs)
             csls = [channel.score(first.pairs)[:, 0] for channel in fitted]
-            for weights in self._options(propagation, count, None if best is None else best[1]):
-                last = first
-                if weights.is_learned:
-                    rules = settings.passes, first, self._score_with(what, weigh(csls, weights.vectors)), self._rate
-                    last = play_learned(problem, *rules, settings.passes.learned)[-1]
-                score = num_right(last, valid)
-                row = {"stage": "choice", "propagation": propagation, "vectors": list(weights.vectors)}
-                self.history.append({**row, "is_learned": weights.is_learned, "valid_aligned": score})
-                if best is None or score > best[0]:
-                    best = score, weights, last
-                progress("agent: choice", len(self.history), len(self.history) + 1, f"aligned {best[0]}")
+            if self.pair_scorer is not None and number == 0:
+                for place in range(count):  # one embedding after the other, beside the best weights so far
+                    beside = (0.0,) * count if best is None else best[1].vectors
+                    for weight in settings.vector_weights:
+                        attempt(Weights(propagation, (*beside[:place], weight, *beside[place + 1 :])))
+            elif self.pair_scorer is not None and best is not None:
+                attempt(replace(best[1], propagation=propagation, is_learned=True))
+            beside = default.vectors if best is None else best[1].vectors
+            attempt(Weights(propagation, beside, is_learned=False))
         assert best is not None
         self.weights = replace(best[1], chosen_by="validation links")
         self.final_calibration = calibrate_on(best[2], valid)
         return self
-
-    def _options(self, propagation: float, count: int, best: Weights | None) -> Iterator[Weights]:
-        """Weights to try beside a weight of propagated vectors: of one embedding after the other, then none learned."""
-        if self.pair_scorer is None:
-            yield Weights(propagation, (0.0,) * count, is_learned=False)
-            return
-        if best is not None and best.propagation != propagation:  # the others beside the best weights so far
-            yield replace(best, propagation=propagation, is_learned=True)
-            yield replace(best, propagation=propagation, is_learned=False)
-            return
-        for place in range(count):
-            for weight in self.settings.vector_weights:
-                yield Weights(propagation, tuple(weight if k == place else 0.0 for k in range(count)))
-        yield Weights(propagation, (self.settings.vector_weights[0],) * count, is_learned=False)
 
     # ---- deciding ---------------------------------------------------------------------------------------------------
 
@@ -390,7 +387,7 @@ class Aligner:
     ) -> Matching:
         """One-to-one links with calibrated confidences; with `precision` only the surest, that share of them right.
 
-        `vectors` are those that were given to `fit` or `choose`. Another pair than the one that was fitted wants the
+        The seeds are those of the pair. `vectors` are those that were given to `fit` or `choose`. Another pair than the one that was fitted wants the
         same channels.
         """
         _, source_ids, target_ids = choose_pool(pair, pool)

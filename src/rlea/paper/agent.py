@@ -35,7 +35,7 @@ class Agent:
 
     >>> pair = rlea.read("D_W_15K_V1")                              # doctest: +SKIP
     >>> vectors = rlea.embed_entities(pair, "vectors.safetensors")  # doctest: +SKIP
-    >>> agent = rlea.Agent("paper").fit(pair, vectors)              # doctest: +SKIP
+    >>> agent = rlea.paper.agent.Agent("paper").fit(pair, vectors)              # doctest: +SKIP
     >>> links = agent.match(pair, vectors)                          # doctest: +SKIP
     >>> agent.save("agent.safetensors")                             # doctest: +SKIP
     """
