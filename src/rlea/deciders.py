@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from rlea.evidence import CHANNELS, STRUCTURE
 from rlea.graph.schema import Schema
 from rlea.matchers import MATCHERS
 from rlea.progress import Progress, silent
@@ -385,7 +386,7 @@ DECIDERS |= {
         uses_structure=True,
         needs_vectors=True,
         is_trained=True,
-        channels=("structure",),
+        channels=(STRUCTURE,),
     ),
     "fused": Decider(
         by_agent,
@@ -393,6 +394,6 @@ DECIDERS |= {
         "the agent with all evidence: structure, names, words, attributes, PARIS, embeddings; with or without seeds",
         uses_structure=True,
         is_trained=True,
-        channels=("structure", "names", "words", "attributes", "paris"),
+        channels=CHANNELS,
     ),
 }

@@ -387,8 +387,8 @@ class Aligner:
     ) -> Matching:
         """One-to-one links with calibrated confidences; with `precision` only the surest, that share of them right.
 
-        The seeds are those of the pair. `vectors` are those that were given to `fit` or `choose`. Another pair than the one that was fitted wants the
-        same channels.
+        The seeds are those of the pair; `vectors` are those that were given to `fit` or `choose`. Another pair than the
+        one that was fitted wants the same channels.
         """
         _, source_ids, target_ids = choose_pool(pair, pool)
         matching = self.decide(pair, source_ids, target_ids, vectors).last.matching
