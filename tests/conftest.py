@@ -95,7 +95,7 @@ def flow(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from rlea.io.writers.vectors import write_embeddings
 
     folder: Path = tmp_path_factory.mktemp("flow")
-    planted = SyntheticSettings(150, seeds=0.3, name_noise=0.3, nameless=0.2, num_relations=8, seed=5)
+    planted = SyntheticSettings(150, seeds=0.3, name_noise=0.4, nameless=0.3, drop=0.3, num_relations=8, seed=5)
     write_synthetic(folder / "pair", planted)
     pair = read(folder / "pair")
     vectors = replace(synthetic_embeddings(pair, noise=0.5), info={})

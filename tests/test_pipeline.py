@@ -160,6 +160,10 @@ def test_a_comparison_with_and_without_vectors(pair):
     assert told["ranks"] is not None
     assert same(rlea.align(pair, matcher="paris").matching, paris.matching)
     assert bench_summary([paris])["embedding"] == ""
+    assert [result.settings.matcher for result in rlea.compare(pair, "mutual, greedy")] == ["mutual", "greedy"]
+    for nothing in ([], ""):
+        with pytest.raises(InputError, match="no matcher is named"):
+            next(rlea.compare(pair, nothing))
 
 
 def test_the_search_is_chosen_by_size_and_the_record_says_so(pair, monkeypatch, tmp_path):
@@ -214,6 +218,8 @@ def test_settings_take_one_embedding_or_several():
     assert rlea.AlignSettings(channels=" names, paris,").channels == ("names", "paris")
     with pytest.raises(TypeError):
         rlea.AlignSettings("names")
+    with pytest.raises(InputError, match="'names' are no settings; name options"):
+        rlea.AlignSettings.with_options("names")
 
 
 # ---- embeddings as evidence -----------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ import json
 import pytest
 
 import rlea
-from rlea.matchers import MATCHERS
+from rlea.deciders import DECIDERS
 
 
 def folder(data_folder, name):
@@ -27,7 +27,7 @@ def test_neighbours_help_names(data_folder):
     pair = rlea.read(folder(data_folder, "EN_FR"))
     results = {
         result.settings.matcher: result.links.hits_at_1
-        for result in rlea.bench(pair, ["nearest", "hungarian", "best-first"], rlea.AlignSettings("names"))
+        for result in rlea.compare(pair, ["nearest", "hungarian", "best-first"])
     }
     assert results["best-first"] > results["hungarian"] + 0.02 > results["nearest"] + 0.02
     assert results["best-first"] > 0.97
@@ -38,9 +38,9 @@ def test_two_files_give_the_links_of_the_folder(data_folder, run_cli, tmp_path):
     assert run_cli("convert", folder(data_folder, "D_W"), tmp_path / "pair").code == 0
     pair = tmp_path / "pair"
     own = ["align", pair / "source.nt", pair / "target.nt", "--seeds", pair / "seeds.tsv", "--output", tmp_path / "a"]
-    assert run_cli(*own, "--embedding", "names", "--quiet").code == 0
+    assert run_cli(*own, "--matcher", "best-first", "--quiet").code == 0
     again = ["align", folder(data_folder, "D_W"), "--pool", "all", "--output", tmp_path / "b", "--quiet"]
-    assert run_cli(*again, "--embedding", "names").code == 0
+    assert run_cli(*again, "--matcher", "best-first").code == 0
     links = (tmp_path / "a" / "links.tsv").read_bytes()
     assert links == (tmp_path / "b" / "links.tsv").read_bytes()
     assert links.count(b"\n") > 5000
@@ -49,7 +49,7 @@ def test_two_files_give_the_links_of_the_folder(data_folder, run_cli, tmp_path):
 def test_dbp15k_runs_and_names_help_little(data_folder):
     pair = rlea.read(data_folder / "dbp15k" / "zh_en")
     assert (len(pair.train), len(pair.test)) == (4500, 10_500)
-    result = rlea.align(pair, rlea.AlignSettings("names", "best-first"))
+    result = rlea.align(pair, matcher="best-first")
     assert result.matching.is_one_to_one
     assert result.links.hits_at_1 > 0.2
 
@@ -69,4 +69,4 @@ def test_aligne_and_what_matchers_make_of_it(data_folder, run_cli, tmp_path, nam
     assert rows["hungarian"]["hits@1"] >= rows["nearest"]["hits@1"] + hungarian
     assert rows["best-first"]["hits@1"] >= rows["nearest"]["hits@1"] + best_first
     for matcher, row in rows.items():
-        assert row["one_to_one"] or not MATCHERS[matcher].one_to_one
+        assert row["one_to_one"] or not DECIDERS[matcher].one_to_one

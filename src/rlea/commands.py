@@ -182,14 +182,11 @@ def train_to_file(
             agent, _, _ = train_agent(inputs)
             with drawn_curves(curves, agent):
                 pass
-            weights = agent.weights
-            tried = [row["valid_aligned"] for row in agent.history if row["stage"] == "choice"]
-            outcome = {
-                "channels": ", ".join(agent.channels),
-                "vector_weights": list(weights.vectors),
-                "chosen_by": weights.chosen_by,
-                "valid_aligned": max(tried, default=None),
-            }
+            outcome = {"channels": ", ".join(agent.channels)}
+            if agent.weights.vectors:
+                tried = [row["valid_aligned"] for row in agent.history if row["stage"] == "choice"]
+                outcome |= {"vector_weights": ", ".join(f"{weight:g}" for weight in agent.weights.vectors)}
+                outcome |= {"chosen_by": agent.weights.chosen_by, "valid_aligned": max(tried, default=None)}
     summary = {
         "pair": pair.name,
         "fold": pair.fold,

@@ -55,7 +55,7 @@ def align(
 
 def compare(
     pair: GraphPair,
-    deciders: Sequence[str],
+    deciders: str | Sequence[str],
     settings: AlignSettings | None = None,
     *,
     progress: Progress = silent,
@@ -68,16 +68,20 @@ def compare(
     >>> [result.settings.matcher for result in rlea.compare(rlea.read_demo(), ["nearest", "mutual"])]
     ['nearest', 'mutual']
     """
-    settings = replace(AlignSettings.with_options(settings, **options), matcher=deciders[0])
-    check_settings(settings, deciders, device=device)
-    inputs = replace(make_inputs(pair, settings, progress, device), deciders=tuple(deciders))
+    given = deciders.split(",") if isinstance(deciders, str) else deciders
+    names = [name.strip() for name in given if name.strip()]
+    if not names:
+        raise InputError("no matcher is named", remedy="use names such as nearest,hungarian,fused")
+    settings = replace(AlignSettings.with_options(settings, **options), matcher=names[0])
+    check_settings(settings, names, device=device)
+    inputs = replace(make_inputs(pair, settings, progress, device), deciders=tuple(names))
     ranks = None
-    for number, name in enumerate(deciders):
-        progress("matchers", number, len(deciders), name)
+    for number, name in enumerate(names):
+        progress("matchers", number, len(names), name)
         result = run(pair, inputs.with_settings(settle(replace(settings, matcher=name), pair)), ranks)
         ranks = ranks or result.ranks
         yield result
-    progress("matchers", len(deciders), len(deciders))
+    progress("matchers", len(names), len(names))
 
 
 def make_inputs(

@@ -61,6 +61,8 @@ class AlignSettings:
     @staticmethod
     def with_options(settings: AlignSettings | None = None, **options: Any) -> AlignSettings:
         """The settings with some options changed; an unknown one is refused."""
+        if settings is not None and not isinstance(settings, AlignSettings):
+            raise InputError(f"{settings!r} are no settings", remedy="name options: align(pair, matcher='fused')")
         known = [field.name for field in fields(AlignSettings)]
         for name in options:
             if name not in known:

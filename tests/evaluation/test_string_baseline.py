@@ -93,7 +93,7 @@ def test_commands_and_pages_show_it(run_cli, tmp_path):
     """Computed on the complete graphs, whatever is hidden; in red if strings solve most."""
     pair = read_pair(demo_folder())
     expected = probe_strings(pair, "test").as_dict()
-    (result,) = rlea.bench(pair, ["greedy"], rlea.AlignSettings(pool="test", hide=("attributes",)))
+    (result,) = rlea.compare(pair, ["greedy"], rlea.AlignSettings(pool="test", hide=("attributes",)))
     assert result.summary()["strings"] == expected
     assert 0 < expected["solved"] <= expected["names"]["equal"] < 1
     done = run_cli("align", demo_folder(), "--matcher", "greedy", "--output", tmp_path / "demo", "--quiet")

@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import rlea
 from rlea.errors import InputError
 from rlea.graph import Links
 from rlea.matchers.greedy import match as greedy
@@ -204,20 +203,6 @@ def test_five_lines_of_a_notebook(world, tmp_path):
     assert set(found.source_ids) <= set(world.gold.source_ids[30:])
     agent.save(tmp_path / "deep" / "agent.safetensors")
     assert same(Agent.load(tmp_path / "deep" / "agent.safetensors").match(pair, world.embeddings), found)
-
-
-def test_the_plain_matcher_trains_on_the_seeds_of_the_task(world, monkeypatch):
-    from rlea.agent.context import ContextAgent
-
-    from rlea.matchers import MATCHERS
-    from rlea.paper import matcher
-
-    monkeypatch.setitem(PRESETS, "paper", SHORT)
-    task = replace(world.task(), seeds=world.gold)
-    expected = Agent(SHORT).fit(world.pair(), world.embeddings, world.gold).match(task)
-    assert same(matcher.match(task, "paper"), expected)
-    pair = rlea.GraphPair("task", task.source, task.target, task.seeds)
-    assert same(MATCHERS["rlea"](task), ContextAgent().fit(pair, world.embeddings).match(task))
 
 
 def test_a_longer_run_is_a_shorter_one_carried_on(world, tmp_path):

@@ -175,7 +175,8 @@ def train(
     if json_:
         print_json(summary)
         return
-    out.print(fact_table(f"{preset} agent on {summary['pair']}", summary))
+    which = "agent" if preset == "context" else f"agent ({preset})"
+    out.print(fact_table(f"{which} on {summary['pair']}", summary))
 
 
 @app.command(rich_help_panel=STUDY)
