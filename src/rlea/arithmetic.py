@@ -211,7 +211,7 @@ def log_add_exp(x: Any, y: Any) -> Doubles:
     """log(exp(x) + exp(y)) of every two numbers; shapes are broadcast."""
     first, second = np.broadcast_arrays(np.asarray(x, np.float64), np.asarray(y, np.float64))
     result = np.empty(first.shape)
-    _log_add_exp(np.ascontiguousarray(first).reshape(-1), np.ascontiguousarray(second).reshape(-1), result.reshape(-1))
+    _log_add_exp(np.array(first).reshape(-1), np.array(second).reshape(-1), result.reshape(-1))
     return result
 
 

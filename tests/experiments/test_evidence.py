@@ -106,7 +106,7 @@ def test_what_a_record_says(workspace):
         assert record["command"] == "rlea reproduce evidence --quick"
     assert runs["quick no-seeds - all"]["result"]["f1"] > 0.9
     assert set(runs["quick no-seeds - no-names"]["settings"]["channels"]) == set(CHANNELS) - {"names"}
-    assert "name" not in runs["quick no-seeds - no-names"]["beginning_of_run"]["witnesses"]
+    assert "name" not in runs["quick no-seeds - no-names"]["beginning_of_run"]["mutual_best"]
     lines = grid.store.lines.read_text().splitlines()
     assert lines[0] == ",".join(grid.store.columns)
     assert lines[1].startswith("quick,no-seeds,-,all,")
