@@ -598,6 +598,8 @@ def layout_of(channels: Sequence[Channel]) -> Layout:
 def combine(features: Features, pairs: Pairs, what: _Described, settings: PassSettings) -> Features:
     """All features of pairs: what matches say, what channels say, and how the priorities of both lead."""
     priorities = np.asarray(what.logits + features.priorities / np.float32(settings.temperature), np.float32)
+    if not what.features.shape[1]:  # structure alone: its own features have the leads
+        return Features(features.columns, priorities)
     rivals = [leads(ids, priorities, MOST_LEAD) for ids in (pairs.source_ids, pairs.target_ids)]
     columns = np.column_stack([features.columns, what.features, what.logits, *rivals])
     return Features(np.ascontiguousarray(columns, np.float32), priorities)
