@@ -384,7 +384,13 @@ def fork(aligner):
 
 
 def tried(aligner):
-    return {tuple(row["vectors"]): row["valid_aligned"] for row in aligner.history if row["stage"] == "choice"}
+    """The most validation links that learned passes found with each choice of weights."""
+    best = {}
+    for row in aligner.history:
+        if row["stage"] == "choice" and row["is_learned"]:
+            weights = tuple(row["vectors"])
+            best[weights] = max(best.get(weights, 0), row["valid_aligned"])
+    return best
 
 
 def test_structure_and_vectors_are_far_better_than_nearest(weighed, sparse, vectors):

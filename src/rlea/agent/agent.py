@@ -351,7 +351,12 @@ class Aligner:
                 rules = settings.passes, first, self._score_with(what, weigh(csls, weights.vectors)), self._rate
                 last = play_learned(problem, *rules, settings.passes.learned)[-1]
             score = num_right(last, valid)
-            self.history.append({"stage": "choice", **asdict(weights), "valid_aligned": score})
+            tried = {
+                "propagation": weights.propagation,
+                "vectors": list(weights.vectors),
+                "is_learned": weights.is_learned,
+            }
+            self.history.append({"stage": "choice", **tried, "valid_aligned": score})
             if best is None or score > best[0]:
                 best = score, weights, last
             progress("agent: choice", len(self.history), len(self.history) + 1, f"aligned {best[0]}")
