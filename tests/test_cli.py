@@ -244,6 +244,7 @@ MISTAKES = {
     "align {pair} --matcher best-first --encoder {tmp}": "--encoder is for the agent",
     "align {pair} --encoder {tmp}/gone": "is no folder of a sentence encoder",
     "align {pair} --encoder {tmp} --channels structure,paris": "--encoder compares names, which --channels leaves out",
+    "align {pair} --encoder {tmp} --matcher rlea": "--encoder compares names, which rlea does not use",
     "align {pair} --encoder {tmp} --hide names": "--encoder compares names, which --hide hides",
     "align {pair} --precision 1.5": "--precision is 1.5; give a number from 0 to 1",
     "align {pair} --abstain --precision 0.9": "--abstain and --precision both",

@@ -202,7 +202,8 @@ def checkpoint_of(checkpoint: Path | None, name: str = "", number: int = 0) -> P
 
 def is_paper(settings: AlignSettings) -> bool:
     """Whether the agent that decides is the paper's, by its preset or by its file."""
-    return settings.preset != "context" or (bool(settings.agent) and not is_aligner(settings.agent))
+    has_file = bool(settings.agent) and not is_aligner(settings.agent)
+    return settings.matcher == "rlea" and (settings.preset != "context" or has_file)
 
 
 def uses_candidates(settings: AlignSettings) -> bool:
@@ -292,11 +293,14 @@ def train_agent(inputs: Inputs) -> tuple[Aligner, list[Embeddings], dict[str, An
     info: dict[str, Any] = dict(vectors[0].info) if len(vectors) == 1 else {}
     if len(vectors) > 1:
         info["embeddings"] = [dict(part.info) for part in vectors]
+        notes = [part.info["hidden_note"] for part in vectors if part.info.get("hidden_note")]
+        info |= {"hidden_note": notes[0]} if notes else {}
     with inputs.clock("train"):
         if not settings.agent:
             return fresh.fit(pair, vectors, progress=progress), vectors, info
         agent = Aligner.load(settings.agent)
-        if vectors and (len(pair.valid) or len(agent.weights.vectors) != sum(part.is_fitted for part in vectors)):
+        fitted = [part for part in vectors if part.is_fitted]
+        if len(agent.weights.vectors) != len(fitted) or (fitted and len(pair.valid)):
             agent.choose(pair, vectors, progress=progress)  # it may have been trained with other vectors
     return agent, vectors, info
 

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlea import peak_memory
-from rlea.deciders import DECIDERS, Decision, Inputs, checkpoint_of, uses_candidates
+from rlea.deciders import DECIDERS, Decision, Inputs, checkpoint_of, is_paper, uses_candidates
 from rlea.errors import InputError
 from rlea.evaluation.string_baseline import probe_strings
 from rlea.graph import GraphPair, choose_pool
 from rlea.graph.masking import hide
 from rlea.io.read import read
+from rlea.models import MODELS
 from rlea.progress import Progress, counted, silent
 from rlea.result import Result, write
 from rlea.settings import AlignSettings, check_settings, settle
@@ -168,7 +169,8 @@ def remove_checkpoints(checkpoint: Path, settings: AlignSettings) -> None:
     """Remove what a run with these settings kept of its trainings, once all is done and written."""
     from rlea.models.checkpoint import remove_checkpoint
 
-    rounds = [(name, number) for name in settings.embedding for number in range(settings.joint + 1)]
-    for path in (checkpoint, *(checkpoint_of(checkpoint, *one) for one in rounds)):
+    trained = [name for name in settings.embedding if name in MODELS and MODELS[name].trained]
+    paths = [checkpoint_of(checkpoint, name, number) for name in trained for number in range(settings.joint + 1)]
+    for path in [*paths, checkpoint] if is_paper(settings) else paths:
         if path is not None:
             remove_checkpoint(path)

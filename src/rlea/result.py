@@ -209,8 +209,9 @@ def write(folder: str | Path, result: Result) -> list[Path]:
     kept = {DECISIONS: result.trace, GOLD_RANKS: result.gold_ranks}
     extra |= {name: part.put for name, part in kept.items() if part is not None}
     extra |= schema_files(result.schema)
+    is_run = (Path(folder) / "run.json").exists()  # else what is there is somebody else's
     written = write_links(folder, LinkRows.of(result.matching, pair.source, pair.target), about=about, extra=extra)
     for name in (*kept, *SCHEMA_FILES):
-        if name not in extra:
+        if is_run and name not in extra:
             (Path(folder) / name).unlink(missing_ok=True)  # of an earlier run, whose links are gone
     return written

@@ -165,8 +165,10 @@ def check_channels(settings: AlignSettings, names: Sequence[str], has_agent: boo
     if settings.encoder:
         from rlea.models.name_vectors import encoder_package
 
-        if NAMES in settings.hide or (settings.channels and NAMES not in settings.channels):
-            reason = "--hide hides" if NAMES in settings.hide else "--channels leaves out"
+        used = [replace(settings, matcher=name).used_channels for name in asked if DECIDERS[name].channels]
+        if NAMES in settings.hide or not any(NAMES in channels for channels in used):
+            left_out = "--channels leaves out" if settings.channels else f"{asked[0]} does not use"
+            reason = "--hide hides" if NAMES in settings.hide else left_out
             raise InputError(f"--encoder compares names, which {reason}", remedy="leave one of the two out")
         encoder_package(settings.encoder)
 
@@ -187,7 +189,7 @@ def check_embeddings(settings: AlignSettings, names: Sequence[str], device: str)
                 remedy=suggest(name, MODELS, "a path to a .safetensors, .npy or word2vec file"),
             )
         check_hidden(settings.hide, name)
-    if not settings.embedding and any(DECIDERS[name].needs_vectors for name in takers):
+    if not settings.embedding and not settings.agent and any(DECIDERS[name].needs_vectors for name in takers):
         check_hidden(settings.hide, "names")  # their default
     if device != "auto":
         from rlea.paper.agent import choose_device

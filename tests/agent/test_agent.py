@@ -265,6 +265,25 @@ def test_structure_alone_with_seeds(planted, monkeypatch, enough):
     assert aligner.channel_scorer is None
 
 
+def test_a_channel_that_was_fitted_to_the_seeds_is_refused(planted):
+    """It would give held-out seeds away; vectors that were fitted have a way of their own."""
+
+    class Fitted(Evidence):
+        def collect(self, certain, learned_from, wanted):
+            return [replace(channel, is_fitted=True) for channel in super().collect(certain, learned_from, wanted)]
+
+    with pytest.raises(InputError, match="fitted to the seeds"):
+        make_aligner(NAMES).fit(planted, evidence=Fitted(planted))
+
+
+def test_arguments_of_match_are_checked(planted):
+    aligner = make_aligner(NAMES).fit(planted)
+    with pytest.raises(InputError, match="the precision is 95"):
+        aligner.match(planted, precision=95)
+    with pytest.raises(InputError, match="unknown pool 'tset'"):
+        aligner.match(planted, pool="tset")
+
+
 @pytest.mark.parametrize("is_silent_when_known", [True, False])
 def test_a_channel_that_finds_nothing_keeps_its_columns(planted, is_silent_when_known):
     """Attributes are silent wherever a certain seed is known (in the end, too), or wherever it is not."""

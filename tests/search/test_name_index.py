@@ -85,6 +85,7 @@ def test_the_vectors_are_those_of_the_names():
     pair = named(names, [*reversed(names), "Zoë Ångström"])
     mine, known = embed_name_pieces(pair), embed_names(pair)
     assert mine.source.shape == known.source.shape
+    assert (mine.is_fitted, known.is_fitted) == (False, False)  # no seed has a part in them
     for own, other in ((mine.source, known.source), (mine.target, known.target)):
         np.testing.assert_allclose(np.sort(own.toarray(), axis=1), np.sort(other.toarray(), axis=1), atol=1e-6)
     products = (mine.source @ mine.target.T).toarray()

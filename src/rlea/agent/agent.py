@@ -148,6 +148,7 @@ class Aligner:
         seed: int = 0,
         settings: AgentSettings | None = None,
     ) -> None:
+        channels = (channels,) if isinstance(channels, str) else channels
         unknown = [name for name in channels if name not in CHANNELS]
         if unknown or not channels:
             raise InputError(
@@ -334,7 +335,7 @@ class Aligner:
         default = Weights(settings.passes.propagation, (settings.vector_weights[0],) * count)
         self.final_calibration = None
         if not count or not len(valid):
-            few = self.channel_scorer is None and len(seeds) < FEW_FOR_STRUCTURE
+            few = count > 0 and self.channel_scorer is None and len(seeds) < FEW_FOR_STRUCTURE
             self.weights = replace(default, propagation=0.0, is_learned=False) if few else default
             return self
         evidence = self._evidence_for(pair, vectors, progress)
@@ -395,6 +396,8 @@ class Aligner:
         The seeds are those of the pair; `vectors` are those that were given to `fit` or `choose`. Another pair than the
         one that was fitted wants the same channels.
         """
+        if precision is not None and not 0 <= precision <= 1:
+            raise InputError(f"the precision is {precision}", remedy="give a number from 0 to 1, such as 0.95")
         _, source_ids, target_ids = choose_pool(pair, pool)
         matching = self.decide(pair, source_ids, target_ids, vectors).last.matching
         return matching if precision is None else keep_sure(matching, precision)
@@ -431,7 +434,8 @@ class Aligner:
             add = weigh([channel.score(first.pairs)[:, 0] for channel in fitted], weights.vectors)
             score = self._score_with(what, add)
             passes = play_learned(problem, self.settings.passes, first, score, self._rate, self.settings.passes.learned)
-        final = self.final_calibration or (self.calibration if weights.is_learned else Calibration())
+        is_rated = weights.is_learned or self.pair_scorer is None  # as the held-out games were decided
+        final = self.final_calibration or (self.calibration if is_rated else Calibration())
         passes[-1] = _rated(passes[-1], final)
         return Outcome(passes, [*found, *fitted], start)
 
@@ -448,7 +452,13 @@ class Aligner:
         return known
 
     def _collect(self, evidence: Evidence, start: Bootstrap, certain: Links) -> list[Channel]:
-        return evidence.collect(certain, start.links, self.channels)
+        found = evidence.collect(certain, start.links, self.channels)
+        if any(channel.is_fitted for channel in found):
+            raise InputError(
+                "evidence has a channel that was fitted to the seeds, which would give held-out ones away",
+                remedy="make its scores without the seeds, or give its vectors as embeddings",
+            )
+        return found
 
     def _arrange(self, channels: Sequence[Channel]) -> list[Channel]:
         """Channels in the order of what was learned, silent ones in place of those that found nothing."""

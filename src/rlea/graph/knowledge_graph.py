@@ -282,6 +282,8 @@ def choose_pool(pair: GraphPair, pool: str = "auto") -> tuple[str, Ids, Ids]:
     Each side has a random order of its own. Entities are numbered by identifier, and where both graphs use the
     same identifiers the counterparts would have the same position: a tie settled by position would be settled right.
     """
+    if pool not in ("auto", "test", "all"):
+        raise InputError(f"unknown pool {pool!r}", remedy="use test or all")
     if pool == "auto":
         pool = pair.default_pool if len(pair.test) else "all"
     if pool == "test":

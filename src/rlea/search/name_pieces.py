@@ -93,6 +93,7 @@ def embed_name_pieces(graphs: Graphs, progress: Progress = silent) -> NamePieces
         name="names",
         measure="cosine",
         info=info,
+        is_fitted=False,
         source_keys=keys[:num_sources],
         target_keys=keys[num_sources:],
         source_starts=starts[:num_sources],
