@@ -234,7 +234,10 @@ class Run:
         row = None if self.trace is None else self.trace.features_of(source, target)
         if self.trace is None or row is None:
             return ()
-        known = [FEATURES.get(column, (column, "")) for column in self.trace.columns]
+        known = [
+            FEATURES.get(column, (column, "similarity of the vectors, less that of hubs (CSLS)"))
+            for column in self.trace.columns
+        ]
         return tuple(Feature(*about, value) for about, value in zip(known, row.tolist(), strict=True))
 
     @cached_property
