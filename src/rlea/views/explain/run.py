@@ -2,7 +2,7 @@
 
 Evidence of matched neighbours is computed with the formulas of the agent's features (`rlea.agent.features`), one row
 per neighbour instead of sums. It is seen from the end of the run, with all its links, not only those before a decision.
-Features of channels are those that the run has kept; similarities of vectors are not kept.
+Features of channels are those that the run has kept.
 """
 
 from __future__ import annotations
