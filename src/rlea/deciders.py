@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -173,16 +172,18 @@ class Inputs:
                     MATCHERS[name](task)
             self.progress("compile", 1, 1)
 
-    @cached_property
+    @property
     def task(self) -> Task:
         """For classic matchers. Of very large graphs it leaves out the edges of hubs, which take most of the time."""
         from rlea.graph.hubs import LARGE, prune_hubs
         from rlea.matching import Task
 
-        source, target = self.pair.source, self.pair.target
-        if max(source.num_entities, target.num_entities) > LARGE:
-            source, target = prune_hubs(source), prune_hubs(target)
-        return Task(source, target, self.pair.train, self.candidates, self.settings.seed)
+        if "task" not in self.shared:
+            source, target = self.pair.source, self.pair.target
+            if max(source.num_entities, target.num_entities) > LARGE:
+                source, target = prune_hubs(source), prune_hubs(target)
+            self.shared["task"] = Task(source, target, self.pair.train, self.candidates, self.settings.seed)
+        return cast("Task", self.shared["task"])
 
 
 def choose_search(settings: AlignSettings, num_rows: int, num_columns: int) -> str:

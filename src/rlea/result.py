@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from rlea.graph import GraphPair
     from rlea.matching import Matching
 
-FEW_SEEDS = 100  # with fewer, confidences rest on pairs that nobody has confirmed
 SHOWN = 10  # rows of the HTML form
 
 
@@ -154,7 +153,11 @@ class Result:
     def cautions(self) -> tuple[str, ...]:
         """What is to be known before links are trusted."""
         start = self.info.get("bootstrap")
-        if not start or not self.cut or start["seeds"] >= FEW_SEEDS:
+        if not start or not self.cut:
+            return ()
+        from rlea.agent.agent import FEW_SEEDS
+
+        if start["seeds"] >= FEW_SEEDS:
             return ()
         option, _, _ = self.cut.partition(" ")
         return (f"confidences were learned from pairs that nobody has confirmed, so {option} may miss its aim",)

@@ -171,6 +171,7 @@ class Aligner:
         self.weights = Weights(self.settings.passes.propagation)
         self.history: list[dict[str, Any]] = []
         self._evidence: Evidence | None = None
+        self._started: tuple[Evidence, Links, Bootstrap] | None = None  # votes take a while to count
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The arguments of the constructor, by name, as scikit-learn has it."""
@@ -214,6 +215,8 @@ class Aligner:
         return Evidence(pair, encoder=self.encoder, vectors=own, progress=progress)
 
     def _start(self, evidence: Evidence, seeds: Links) -> Bootstrap:
+        if self._started is not None and self._started[0] is evidence and self._started[1] is seeds:
+            return self._started[2]
         graphs = (evidence.pair.source, seeds.source_ids), (evidence.pair.target, seeds.target_ids)
         if any(ids.min(initial=0) < 0 or ids.max(initial=-1) >= graph.num_entities for graph, ids in graphs):
             raise InputError("a seed names an entity that is not in its graph", remedy="give seeds of these two graphs")
@@ -224,6 +227,7 @@ class Aligner:
                 "there is nothing to begin with: no seeds, and no names or attributes that both graphs show",
                 remedy="give --seeds, or leave --channels and --hide out",
             )
+        self._started = evidence, seeds, start
         return start
 
     def _learn(self, evidence: Evidence, start: Bootstrap, games: list[HeldOut], progress: Progress) -> None:
@@ -239,7 +243,7 @@ class Aligner:
         if len(start.seeds) >= FEW_SEEDS:
             games = [_keep_links(game, start.seeds) for game in games]
         for part, game in enumerate(games):
-            prior = self._prior(game.problem, channels[part], unseen=part)
+            prior = self._prior(game.problem, channels[part], unseen=part, described=(proposals[part], described[part]))
             first = play_fixed(game.problem, self.settings.passes, prior)
             games[part] = replace(game, first=first, decisions=first)
             progress("agent: games", part + 1, len(games))
@@ -362,9 +366,9 @@ class Aligner:
                 best = score, weights, last
             progress("agent: choice", len(self.history), len(self.history) + 1, f"aligned {best[0]}")
 
+        prior = self._prior(problem, channels, fitted)
         for number, propagation in enumerate(settings.propagation_weights):
-            prior = replace(self._prior(problem, channels, fitted), propagation=propagation)
-            first = play_fixed(problem, settings.passes, prior)
+            first = play_fixed(problem, settings.passes, replace(prior, propagation=propagation))
             what = self._describe(channels, first.pairs)
             csls = [channel.score(first.pairs)[:, 0] for channel in fitted]
             if self.pair_scorer is not None and number == 0:
@@ -490,14 +494,15 @@ class Aligner:
         channels: list[Channel],
         fitted: Sequence[Channel] = (),
         unseen: int | None = None,
+        described: tuple[Pairs, Floats] | None = None,
     ) -> Prior:
-        """What channels and fitted vectors make of pairs before any decision."""
+        """What channels and fitted vectors make of pairs before any decision; `described`: proposals and features."""
         settings, structure = self.settings, STRUCTURE in self.channels
-        proposals = self._proposals(problem, [*channels, *fitted])
+        proposals, features = described or (self._proposals(problem, [*channels, *fitted]), None)
         csls = [part.csls for part in fitted if part.csls is not None]
         if not channels:
             return Prior(proposals, csls=csls, structure=structure)
-        logits = self._describe(channels, proposals, unseen).logits
+        logits = self._describe(channels, proposals, unseen, features).logits
         near = is_near(proposals, logits, settings.kept)
         for part in csls:
             near |= is_near(proposals, part(proposals), settings.kept)
@@ -512,12 +517,15 @@ class Aligner:
         lowest = float(np.quantile(logits, LOWEST)) if len(logits) else 0.0
         return Prior(kept, score, lowest, csls, structure)
 
-    def _describe(self, channels: list[Channel], pairs: Pairs, unseen: int | None = None) -> _Described:
+    def _describe(
+        self, channels: list[Channel], pairs: Pairs, unseen: int | None = None, features: Floats | None = None
+    ) -> _Described:
         """Channel features and logits; where nothing was learned, by how many channels find a pair mutual best.
 
-        `unseen` is a held-out game: the members of the scorer that have not learned from it are asked.
+        `unseen` is a held-out game: the members of the scorer that have not learned from it are asked. `features` are
+        the channels', if they are known already.
         """
-        features = describe_pairs(channels, pairs)
+        features = describe_pairs(channels, pairs) if features is None else features
         if self.channel_scorer is not None:
             priorities = first_priorities(features, channels)
             return _Described(features, self.channel_scorer.logits(features, priorities, unseen))

@@ -155,7 +155,7 @@ def play_learned(
     for _ in range(num_passes):
         before = passes[-1]
         memory = memory_of(problem, before)
-        logits = score(features_of(problem, settings, before), pairs)
+        logits = score(features_of(problem, settings, before, memory), pairs)
         near = is_near(pairs, logits, settings.rivals)
         game, rules = _game(problem, pairs.some(near), logits[near], no_extra()), _rules(settings, anchored=True)
         known = _known_links(problem, before)
@@ -165,9 +165,11 @@ def play_learned(
     return passes
 
 
-def features_of(problem: Problem, settings: PassSettings, decisions: Decisions) -> Features:
-    """Features of the pairs of a pass, given what it decided."""
-    memory = memory_of(problem, decisions)
+def features_of(
+    problem: Problem, settings: PassSettings, decisions: Decisions, memory: Memory | None = None
+) -> Features:
+    """Features of the pairs of a pass, given what it decided; `memory` is that of the decisions, if there is one."""
+    memory = memory or memory_of(problem, decisions)
     vectors = propagate(memory, settings.vectors)
     return compute_features(decisions.pairs, memory, vectors, evidence_weight=settings.evidence_weight)
 

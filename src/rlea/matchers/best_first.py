@@ -22,12 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlea.agent.engine import Game, Rules, Side, make_vectors, no_extra, play, sort_rows
+from rlea.agent.memory import MAX_RELATIONS
 from rlea.evidence.vectors import scale_of
 from rlea.graph import Ids, KnowledgeGraph, Links
 from rlea.graph.neighbourhood import Neighbourhood
 from rlea.matching import Matching, Task
-
-MAX_RELATIONS = 4000  # a side; the table of correspondences then has at most 64 M cells, 256 MB
 
 
 @dataclass(frozen=True)
