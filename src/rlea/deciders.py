@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from rlea import peak_memory
 from rlea.evidence import CHANNELS, STRUCTURE
 from rlea.graph.schema import Schema
 from rlea.matchers import MATCHERS
@@ -74,8 +75,12 @@ class Inputs:
     progress: Progress = silent
     shared: dict[Any, Any] = field(default_factory=dict)  # between the deciders of one comparison
 
-    def with_settings(self, settings: AlignSettings) -> Inputs:
-        """The same inputs for another decider."""
+    def begin(self, settings: AlignSettings) -> Inputs:
+        """The same inputs for a decider that begins now: its seconds and its peak memory are its own."""
+        for stage in ("train", "match"):
+            self.clock.seconds.pop(stage, None)
+        peak_memory.reset_peak()
+        self.progress("match", 0, 1, settings.matcher)
         return replace(self, settings=settings)
 
     @property

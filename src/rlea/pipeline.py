@@ -1,6 +1,7 @@
 """The whole program on one page: read -> evidence -> decide -> evaluate -> write.
 
-`align` is that flow once, `compare` a loop over deciders. Each stage is one call into the module that does the work.
+`align` is that flow once, `compare` a loop over deciders. Each stage is one call into the module that does the work:
+a decider of `deciders.py` is a function of what it may see, the agent among them.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from rlea.evaluation.ranks import RankMetrics
     from rlea.matching import Matching
 
-__all__ = ["AlignSettings", "Result", "align", "compare", "evaluate", "read", "run", "write"]
+__all__ = ["AlignSettings", "Result", "align", "compare", "evaluate", "read", "write"]
 
 
 def align(
@@ -50,8 +51,9 @@ def align(
     """
     settings = settle(AlignSettings.with_options(settings, **options), pair)
     check_settings(settings, device=device)
-    inputs = make_inputs(pair, settings, progress, device, checkpoint)
-    return run(pair, inputs)
+    inputs = make_inputs(pair, settings, progress, device, checkpoint).begin(settings)
+    decision = DECIDERS[settings.matcher].decide(inputs)
+    return conclude(pair, inputs, decision)
 
 
 def compare(
@@ -79,7 +81,8 @@ def compare(
     ranks = None
     for number, name in enumerate(names):
         progress("matchers", number, len(names), name)
-        result = run(pair, inputs.with_settings(settle(replace(settings, matcher=name), pair)), ranks)
+        own = inputs.begin(settle(replace(settings, matcher=name), pair))
+        result = conclude(pair, own, DECIDERS[name].decide(own), ranks)
         ranks = ranks or result.ranks
         yield result
     progress("matchers", len(names), len(names))
@@ -101,14 +104,9 @@ def make_inputs(
     return Inputs(hide(named, settings.hide), named, source_ids, target_ids, settings, progress=progress, **more)
 
 
-def run(pair: GraphPair, inputs: Inputs, ranks: RankMetrics | None = None) -> Result:
-    """Decide, cut and evaluate; `ranks` are those of the same vectors, if they are known already."""
+def conclude(pair: GraphPair, inputs: Inputs, decision: Decision, ranks: RankMetrics | None = None) -> Result:
+    """Cut and evaluate what was decided; `ranks` are those of the same vectors, if they are known already."""
     settings, clock = inputs.settings, inputs.clock
-    for stage in ("train", "match"):
-        clock.seconds.pop(stage, None)  # of an earlier decider
-    peak_memory.reset_peak()
-    inputs.progress("match", 0, 1, settings.matcher)
-    decision = DECIDERS[settings.matcher].decide(inputs)
     matching = cut_links(decision.matching, settings, min(len(inputs.source_ids), len(inputs.target_ids)))
     inputs.progress("match", 1, 1, counted(len(matching), "link"))
     peak = peak_memory.peak_mb()

@@ -469,7 +469,7 @@ def test_weights_are_chosen_on_validation_links(sparse, vectors, weighed):
     assert share_right(several.match(sparse, [noise, vectors]), sparse.test) > 0.6
     order = np.random.default_rng(0).permutation(len(sparse.valid))
     wrong = Links.of(sparse.valid.source_ids, sparse.valid.target_ids[order])
-    misled = fork(weighed).choose(sparse, [noise, vectors], valid=wrong)
+    misled = fork(weighed).choose(replace(sparse, valid=wrong), [noise, vectors])
     assert max(tried(misled).values()) < max(found.values())
 
 
@@ -485,7 +485,7 @@ def test_worthless_vectors_get_little_weight(weighed, sparse, vectors):
 @pytest.mark.parametrize(("few", "is_learned"), [(1000, False), (0, True)])
 def test_without_validation_links_the_defaults_count(weighed, sparse, vectors, monkeypatch, few, is_learned):
     monkeypatch.setattr(module, "FEW_FOR_STRUCTURE", few)
-    aligner = fork(weighed).choose(sparse, [vectors], valid=Links.empty())
+    aligner = fork(weighed).choose(replace(sparse, valid=Links.empty()), [vectors])
     assert aligner.weights == Weights(0.67 if is_learned else 0.0, (3.0,), is_learned, "default")
     assert aligner.final_calibration is None
     assert aligner.match(sparse, [vectors]).is_one_to_one
@@ -614,7 +614,7 @@ def test_a_random_seed_out_of_range_is_refused(seed):
 @pytest.mark.parametrize("links", [Links.of([300], [0]), Links.of([0], [300]), Links.of([-1], [0])])
 def test_seeds_of_entities_that_do_not_exist_are_refused(planted, links):
     with pytest.raises(InputError, match="a seed names an entity that is not in its graph"):
-        make_aligner(STRUCTURE).fit(planted, seeds=links)
+        make_aligner(STRUCTURE).fit(replace(planted, train=links))
 
 
 def test_parameters_and_repr(planted, few):

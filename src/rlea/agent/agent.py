@@ -188,26 +188,23 @@ class Aligner:
         pair: GraphPair,
         vectors: Sequence[Embeddings] = (),
         *,
-        seeds: Links | None = None,
-        valid: Links | None = None,
         evidence: Evidence | None = None,
         progress: Progress = silent,
     ) -> Aligner:
         """Learn from the seeds, or from pseudo-seeds where these are few; weigh fitted vectors by validation links.
 
-        Seeds and validation links are the pair's own unless others are given; its test links are not read. `evidence`
-        holds channels made before for the same pair and vectors.
+        Seeds (`train`) and validation links are the pair's; its test links are not read. `evidence` holds channels
+        made before for the same pair and vectors.
         """
         self._forget()
-        seeds = pair.train if seeds is None else seeds
         self._evidence = evidence = evidence or self._make_evidence(pair, vectors, progress)
-        start = self._start(evidence, seeds)
+        start = self._start(evidence, pair.train)
         games = hold_out(Graphs.of(pair.source, pair.target), start.links, len(start.seeds), self.settings.holdout)
         if games:
             self._learn(evidence, start, games, progress)
         self.is_fitted = True
         if any(part.is_fitted for part in vectors):
-            self.choose(pair, vectors, seeds=seeds, valid=valid, progress=progress)
+            self.choose(pair, vectors, progress=progress)
         return self
 
     def _make_evidence(self, pair: GraphPair, vectors: Sequence[Embeddings], progress: Progress) -> Evidence:
@@ -317,24 +314,14 @@ class Aligner:
     def _note(self, stage: str, losses: list[dict[str, float]]) -> None:
         self.history += [{"stage": stage, **row} for row in losses]
 
-    def choose(
-        self,
-        pair: GraphPair,
-        vectors: Sequence[Embeddings],
-        *,
-        seeds: Links | None = None,
-        valid: Links | None = None,
-        progress: Progress = silent,
-    ) -> Aligner:
+    def choose(self, pair: GraphPair, vectors: Sequence[Embeddings], *, progress: Progress = silent) -> Aligner:
         """Choose how much fitted vectors count: the weights that find most validation links, or the defaults.
 
         What is learned does not depend on fitted vectors, so an agent that was trained once serves all vectors of a
         pair. Confidences of the last pass are calibrated on the validation links, too.
         """
         self._check_fitted()
-        settings = self.settings
-        seeds = pair.train if seeds is None else seeds
-        valid = pair.valid if valid is None else valid
+        settings, seeds, valid = self.settings, pair.train, pair.valid
         count = sum(part.is_fitted for part in vectors)
         default = Weights(settings.passes.propagation, (settings.vector_weights[0],) * count)
         self.final_calibration = None
