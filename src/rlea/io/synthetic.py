@@ -12,9 +12,10 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from rlea.arithmetic import exp, log
@@ -22,9 +23,6 @@ from rlea.errors import InputError
 from rlea.graph import LITERAL_COLUMNS, GraphPair, KnowledgeGraph, Links
 from rlea.progress import Progress, silent
 from rlea.search.embeddings import Embeddings
-
-if TYPE_CHECKING:
-    import polars as pl
 
 Array = NDArray[Any]
 Rng = np.random.Generator
@@ -93,8 +91,6 @@ class SyntheticSettings:
 
 def generate(settings: SyntheticSettings | None = None) -> GraphPair:
     """The pair, with its links split into train, valid and test."""
-    import polars as pl
-
     settings = settings or SyntheticSettings()
     source, target, splits = _plan(settings)
     first, second = (
@@ -185,16 +181,12 @@ class _Side:
 
     def entity(self, ids: Array) -> pl.Series:
         """The identifiers of entities; with leading zeros, so that they sort as the numbers do."""
-        import polars as pl
-
         width = len(str(self.num_entities - 1))
         digits = pl.Series(ids).cast(pl.String).str.zfill(width)
         return pl.select(pl.concat_str(pl.lit(f"http://{self.name}.example.org/entity/E"), digits)).to_series()
 
     def triple_frames(self) -> Iterator[pl.DataFrame]:
         """The triples as strings, many rows at a time, and at least one frame."""
-        import polars as pl
-
         relations = pl.Series(self.relations, dtype=pl.String)
         for rows in _slices(len(self.triples)):
             heads, relation_ids, tails = self.triples[rows].T.copy()
@@ -204,8 +196,6 @@ class _Side:
 
     def literal_frames(self) -> Iterator[pl.DataFrame]:
         """The labels, then the values, as strings, many rows at a time."""
-        import polars as pl
-
         empty = pl.lit("")
         for rows in _slices(self.num_entities):
             ids = np.arange(self.num_entities)[rows]
@@ -228,8 +218,6 @@ class _Side:
 
     def ntriples_frames(self) -> Iterator[pl.DataFrame]:
         """All as lines of N-Triples, in one column. Nothing here holds a character that would need an escape."""
-        import polars as pl
-
         for frame in self.triple_frames():
             yield frame.select(pl.format("<{}> <{}> <{}> .", "head", "relation", "tail"))
         ending = pl.when(pl.col("datatype") == "").then(pl.lit("")).otherwise(pl.format("^^<{}>", "datatype"))
@@ -238,8 +226,6 @@ class _Side:
 
 
 def _link_frames(source: _Side, target: _Side, links: tuple[Array, Array]) -> Iterator[pl.DataFrame]:
-    import polars as pl
-
     yield pl.DataFrame({"source": source.entity(links[0]), "target": target.entity(links[1])})
 
 

@@ -7,13 +7,11 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import polars as pl
 
 from rlea.errors import InputError
 from rlea.io.readers.text import check_file, check_filled, ragged, read_text, shown, split_tabs
-
-if TYPE_CHECKING:
-    import polars as pl
 
 TABLE_SUFFIXES = (".tsv", ".csv", ".parquet", ".txt")
 
@@ -71,8 +69,6 @@ def read_table(path: Path, columns: Columns) -> Table:
 
 def named_table(path: Path, raw: pl.DataFrame, columns: Columns) -> Table:
     """Give names to the columns of rows that may begin with a header."""
-    import polars as pl
-
     first = [str(value) for value in raw.drop("line").row(0)]
     header = columns.named(first)
     line = int(raw["line"][0])
@@ -99,8 +95,6 @@ def named_table(path: Path, raw: pl.DataFrame, columns: Columns) -> Table:
 
 def split_commas(path: Path, text: str, delimiter: str = ",", *, strict: bool = True) -> pl.DataFrame:
     """CSV text as string columns named "0", "1", ... and `line`, the line on which each row begins."""
-    import polars as pl
-
     fields: list[list[str]] = []  # by column, which spares a million small lists
     lines: list[int] = []
     limit = csv.field_size_limit(2**31 - 1)  # long abstracts are real; the default is 128 KiB
@@ -146,8 +140,6 @@ def _check_header(path: Path, header: Sequence[str], columns: Columns, line: int
 
 
 def _read_parquet(path: Path, columns: Columns) -> Table:
-    import polars as pl
-
     check_file(path)
     try:
         raw = pl.read_parquet(path)
@@ -160,8 +152,6 @@ def _read_parquet(path: Path, columns: Columns) -> Table:
 
 def frame_table(path: Path, raw: pl.DataFrame, columns: Columns) -> Table:
     """The columns of a frame as strings; rows are numbered from 1. `path` is for errors."""
-    import polars as pl
-
     header = columns.named(raw.columns)
     _check_header(path, header, columns, None)
     frame = raw.select(

@@ -11,18 +11,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 
 from rlea.errors import InputError
 from rlea.graph import GraphPair, KnowledgeGraph
 from rlea.io.readers.link_files import LinkFile
 from rlea.io.readers.links import make_pair
 from rlea.io.readers.text import check_folder, shown, tab_rows
-
-if TYPE_CHECKING:
-    import polars as pl
 
 MARKS = ("ent_ids_1", "ent_ids_2", "triples_1", "triples_2")
 
@@ -130,8 +127,6 @@ class _Decoder:
 
 
 def _decode_triples(path: Path, relations_path: Path, decoder: _Decoder) -> pl.DataFrame:
-    import polars as pl
-
     rows = tab_rows(path, ("head", "relation", "tail"))
     uris = _read_ids(relations_path)
     relations = [uris.get(number) for number in rows["relation"]]

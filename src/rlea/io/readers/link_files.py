@@ -16,6 +16,7 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from rlea.errors import InputError
@@ -147,8 +148,6 @@ def looks_like_links(path: str | Path) -> bool:
 
 
 def _has_link_columns(path: Path) -> bool:
-    import polars as pl
-
     try:
         names = list(pl.read_parquet_schema(path))
     except pl.exceptions.PolarsError:

@@ -10,6 +10,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
+import polars as pl
+
 from rlea.errors import InputError
 from rlea.graph import LITERAL_COLUMNS, KnowledgeGraph
 from rlea.graph.iri import PREFIX, from_iri
@@ -29,8 +31,6 @@ from rlea.io.readers.text import (
 
 if TYPE_CHECKING:
     from xml.parsers.expat import ExpatError
-
-    import polars as pl
 
 # Extension -> the name of the format in pyoxigraph.
 RDF_FORMATS = {
@@ -80,8 +80,6 @@ def graph_of_quads(quads: Iterable[Any], place: Path) -> KnowledgeGraph:
 
 def graph_of(found: Statements, place: Path) -> KnowledgeGraph:
     """Build the graph: classes become literals, and `urn:rlea:` IRIs the identifiers they stand for."""
-    import polars as pl
-
     triples, literals, types = found.triples, found.literals, found.types
     if triples.is_empty() and literals.is_empty() and types.is_empty() and found.declared.is_empty():
         raise InputError("holds no triples", path=place, remedy="check that this is the right graph")
@@ -124,7 +122,6 @@ def _read_by_columns(path: Path) -> Statements | None:
 
 
 def _read_by_quads(quads: Iterable[Any], blank: _BlankLabels) -> Statements:
-    import polars as pl
     from pyoxigraph import Literal, NamedNode, Triple
 
     triples: list[tuple[str, str, str]] = []
@@ -194,8 +191,6 @@ class _BlankLabels(dict[str, str]):
 
 def _identifiers(*iris: pl.Series) -> Sequence[pl.Series]:
     """Columns of identifiers from columns of IRIs, all of one type (text or categories), which is kept."""
-    import polars as pl
-
     distinct = pl.concat([column.rename("iri") for column in iris]).unique().cast(pl.String)
     ours = distinct.filter(distinct.str.starts_with(PREFIX)).to_list()
     if not ours:

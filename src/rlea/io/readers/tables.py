@@ -15,16 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import polars as pl
 
 from rlea.errors import InputError
 from rlea.graph import LITERAL_COLUMNS, KnowledgeGraph
 from rlea.io.readers.columns import TABLE_SUFFIXES, Columns, Table, read_table
 from rlea.io.readers.literals import normalised
 from rlea.io.readers.text import error_at, shown, suffix_of
-
-if TYPE_CHECKING:
-    import polars as pl
 
 TABLES = {
     "triples": Columns(
@@ -85,8 +83,6 @@ def find_table(folder: Path, stem: str) -> Path | None:
 
 
 def _literals(table: Table) -> pl.DataFrame:
-    import polars as pl
-
     frame = table.frame
     missing = [name for name in LITERAL_COLUMNS if name not in frame.columns]
     return normalised(frame.with_columns(pl.lit("").alias(name) for name in missing).select(LITERAL_COLUMNS))

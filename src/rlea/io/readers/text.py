@@ -6,12 +6,10 @@ import gzip
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import polars as pl
 
 from rlea.errors import InputError
-
-if TYPE_CHECKING:
-    import polars as pl
 
 GZIP_MAGIC = b"\x1f\x8b"
 UTF8_BOM = b"\xef\xbb\xbf"
@@ -135,8 +133,6 @@ def split_tabs(path: Path, text: str) -> pl.DataFrame:
 def _split(
     path: Path, text: str, columns: Sequence[str], keep_tabs: bool, may_be_empty: Sequence[str] | None = None
 ) -> pl.DataFrame:
-    import polars as pl
-
     num_tabs = len(columns) - 1
     rows = (
         pl.DataFrame({"text": text.split("\n")})

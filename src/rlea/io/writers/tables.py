@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import polars as pl
 
 from rlea.errors import InputError
 from rlea.graph import KnowledgeGraph
-
-if TYPE_CHECKING:
-    import polars as pl
 
 TABLE_FORMATS = ("tsv", "csv", "parquet")
 
@@ -27,8 +25,6 @@ def table_writers(folder: Path, graph: KnowledgeGraph, format_: str) -> dict[Pat
 
 def triples_frame(graph: KnowledgeGraph) -> pl.DataFrame:
     """The columns head, relation, tail as identifiers."""
-    import polars as pl
-
     entities, relations = _series(graph.entities), _series(graph.relations)
     columns = zip(("head", "relation", "tail"), (entities, relations, entities), graph.triples.T, strict=True)
     return pl.DataFrame({name: series.gather(ids.copy()) for name, series, ids in columns})
@@ -36,8 +32,6 @@ def triples_frame(graph: KnowledgeGraph) -> pl.DataFrame:
 
 def literals_frame(graph: KnowledgeGraph) -> pl.DataFrame:
     """The columns entity, attribute, value, datatype, language."""
-    import polars as pl
-
     literals = graph.literals
     return pl.DataFrame(
         {
@@ -51,14 +45,10 @@ def literals_frame(graph: KnowledgeGraph) -> pl.DataFrame:
 
 
 def _names_frame(graph: KnowledgeGraph) -> pl.DataFrame:
-    import polars as pl
-
     return pl.DataFrame({"entity": _series(graph.entities), "name": _series(graph.names)})
 
 
 def _series(texts: Sequence[str]) -> pl.Series:
-    import polars as pl
-
     return pl.Series(list(texts), dtype=pl.String)
 
 
