@@ -29,11 +29,8 @@ def read_graph(path: str | Path) -> KnowledgeGraph:
     path = Path(path)
     if path.is_dir():
         if find_table(path, "triples") is None and _kind_of_pair(path):
-            raise InputError(
-                "is a folder with a pair of graphs, not one graph",
-                path=path,
-                remedy="give the folder alone, or two files with one graph each",
-            )
+            remedy = "give the folder alone, or two files with one graph each"
+            raise InputError("is a folder with a pair of graphs, not one graph", path=path, remedy=remedy)
         return read_triples_table(path)
     check_file(path)
     suffix = suffix_of(path)
@@ -42,11 +39,8 @@ def read_graph(path: str | Path) -> KnowledgeGraph:
     if suffix in TABLE_SUFFIXES:
         return read_triples_table(path)
     known = ", ".join((*RDF_FORMATS, *TABLE_SUFFIXES))
-    raise InputError(
-        f"has the extension {suffix or '(none)'}, which is no format of graphs",
-        path=path,
-        remedy=f"name it by its format: {known}",
-    )
+    remedy = f"name it by its format: {known}"
+    raise InputError(f"has the extension {suffix or '(none)'}, which is no format of graphs", path=path, remedy=remedy)
 
 
 def read_pair(path: str | Path, fold: str | None = None) -> GraphPair:

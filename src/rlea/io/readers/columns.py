@@ -114,12 +114,9 @@ def split_commas(path: Path, text: str, delimiter: str = ",", *, strict: bool = 
                 lines.append(begin)
             begin = reader.line_num + 1
     except csv.Error as error:
-        raise InputError(
-            f"the quotes of this row do not match ({error})",
-            path=path,
-            line=begin,
-            remedy='close every quoted field and write a quote within one as ""',
-        ) from error
+        problem = f"the quotes of this row do not match ({error})"
+        remedy = 'close every quoted field and write a quote within one as ""'
+        raise InputError(problem, path=path, line=begin, remedy=remedy) from error
     finally:
         csv.field_size_limit(limit)
     columns = [pl.Series(str(number), values, dtype=pl.String) for number, values in enumerate(fields)]

@@ -94,12 +94,8 @@ def _read_ids(path: Path) -> dict[str, str]:
     uris: dict[str, str] = {}
     for number, uri, line in tab_rows(path, ("id", "uri")).iter_rows():
         if uris.setdefault(number, uri) != uri:
-            raise InputError(
-                f"the id {shown(number)} stands for {shown(uri)} and before for {shown(uris[number])}",
-                path=path,
-                line=line,
-                remedy="give every entity or relation an id of its own",
-            )
+            problem = f"the id {shown(number)} stands for {shown(uri)} and before for {shown(uris[number])}"
+            raise InputError(problem, path=path, line=line, remedy="give every entity or relation an id of its own")
     return uris
 
 
@@ -146,10 +142,6 @@ def _checked(
     known = [uri for uri in uris if uri is not None]
     if len(known) < len(uris):
         row = uris.index(None)
-        raise InputError(
-            f"the {kind} id {shown(rows[column][row])} is not in {file}",
-            path=path,
-            line=int(rows["line"][row]),
-            remedy="add it there with its URI",
-        )
+        problem = f"the {kind} id {shown(rows[column][row])} is not in {file}"
+        raise InputError(problem, path=path, line=int(rows["line"][row]), remedy="add it there with its URI")
     return known

@@ -88,11 +88,8 @@ def read_link_rows(path: str | Path) -> LinkFile:
     if suffix in (".csv", ".parquet"):
         return links_of_table(read_table(path, LINKS))
     if suffix not in (".tsv", ".txt", ".sssom", "") and not path.is_dir() and path.exists():
-        raise InputError(
-            f"has the extension {suffix}, which is no format of links",
-            path=path,
-            remedy="give .tsv, .csv, .parquet, .sssom.tsv, .nt (owl:sameAs) or .rdf (Alignment API)",
-        )
+        remedy = "give .tsv, .csv, .parquet, .sssom.tsv, .nt (owl:sameAs) or .rdf (Alignment API)"
+        raise InputError(f"has the extension {suffix}, which is no format of links", path=path, remedy=remedy)
     text = read_text(path)
     return (
         read_sssom(path, text) if is_sssom(text) else links_of_table(named_table(path, split_tabs(path, text), LINKS))

@@ -171,10 +171,5 @@ def _mostly_unknown(
     else:
         example = f" such as {shown(graph.entities[0])}" if graph.entities else ""
         remedy = f"use the identifiers of the graphs (the {side} graph has entities{example})"
-    return error_at(
-        rows.path,
-        rows.unit,
-        rows.numbers[row],
-        f"the {side} graph has no entity {shown(name)}, and {len(unknown)} of {len(rows)} links are like this",
-        remedy,
-    )
+    problem = f"the {side} graph has no entity {shown(name)}, and {len(unknown)} of {len(rows)} links are like this"
+    return error_at(rows.path, rows.unit, rows.numbers[row], problem, remedy)

@@ -36,11 +36,9 @@ def graph_in_memory(value: Any, place: str) -> KnowledgeGraph:
         return graph_of_tables({"triples": _table(value, TABLES["triples"], place, _GRAPH_KINDS)})
     if "triples" not in value or not TABLES.keys() >= value.keys():
         listed = ", ".join(shown(str(key), 30) for key in value) or "none"
-        raise InputError(
-            f"a dict of tables has the keys triples, literals and names, not {listed}",
-            path=place,
-            remedy="give at least triples, as a frame or rows of head, relation and tail",
-        )
+        problem = f"a dict of tables has the keys triples, literals and names, not {listed}"
+        remedy = "give at least triples, as a frame or rows of head, relation and tail"
+        raise InputError(problem, path=place, remedy=remedy)
     return graph_of_tables({key: _table(rows, TABLES[key], f"{place} {key}") for key, rows in value.items()})
 
 

@@ -73,11 +73,8 @@ def pair_name(folder: Path) -> str:
 def _fold_folder(folder: Path, fold: str) -> Path:
     sets = sorted(path for path in folder.iterdir() if path.is_dir() and "fold" in path.name.lower())
     if not sets:
-        raise InputError(
-            "has no folder of folds such as 721_5fold",
-            path=folder,
-            remedy="add one with 1/train_links, 1/valid_links and 1/test_links",
-        )
+        remedy = "add one with 1/train_links, 1/valid_links and 1/test_links"
+        raise InputError("has no folder of folds such as 721_5fold", path=folder, remedy=remedy)
     if "/" in fold:
         chosen, fold = fold.split("/", 1)
         sets = [path for path in sets if path.name == chosen]
@@ -105,9 +102,6 @@ def _check_sides(links: LinkFile, source: set[str], target: set[str]) -> None:
         if first not in source and second not in target and (first in target or second in source)
     ]
     if 2 * len(swapped) > len(links):
-        raise InputError(
-            f"{shown(links.sources[swapped[0]])} is an entity of the second graph, not the first",
-            path=links.path,
-            line=links.numbers[swapped[0]],
-            remedy="the two sides are swapped: exchange the columns or the files of the two graphs",
-        )
+        problem = f"{shown(links.sources[swapped[0]])} is an entity of the second graph, not the first"
+        remedy = "the two sides are swapped: exchange the columns or the files of the two graphs"
+        raise InputError(problem, path=links.path, line=links.numbers[swapped[0]], remedy=remedy)

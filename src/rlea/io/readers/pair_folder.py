@@ -28,11 +28,9 @@ def read_pair_folder(folder: str | Path) -> GraphPair:
         found = find_graphs(folder, stem)
         if len(found) != 1:
             names = " and ".join(path.name for path in found[:2])
-            raise InputError(
-                f"has both {names}" if found else f"has no graph called {stem}",
-                path=folder,
-                remedy="remove all but one" if found else f"add {stem}.nt, {stem}.tsv or a folder {stem}/ with tables",
-            )
+            problem = f"has both {names}" if found else f"has no graph called {stem}"
+            remedy = "remove all but one" if found else f"add {stem}.nt, {stem}.tsv or a folder {stem}/ with tables"
+            raise InputError(problem, path=folder, remedy=remedy)
         graphs.append(read_graph(found[0]))
     paths = [folder / name for name in ("seeds.tsv", "valid.tsv", "test.tsv")]
     notes = [] if paths[0].exists() else ["seeds.tsv is absent, so there are no seeds"]

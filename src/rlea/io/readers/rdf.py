@@ -140,11 +140,8 @@ def _read_by_quads(quads: Iterable[Any], blank: _BlankLabels) -> Statements:
             literals.append((head, predicate, thing.value, "" if language else thing.datatype.value, language or ""))
             continue
         if kind is Triple:
-            raise InputError(
-                "holds a triple as the object of another, which cannot be read",
-                path=blank.path,
-                remedy="remove the statements about statements, <<( ... )>>",
-            )
+            problem = "holds a triple as the object of another, which cannot be read"
+            raise InputError(problem, path=blank.path, remedy="remove the statements about statements, <<( ... )>>")
         tail = thing.value if kind is NamedNode else blank[thing.value]
         if not tail:
             continue
@@ -204,11 +201,8 @@ def rdf_format(path: Path) -> str:
     name = RDF_FORMATS.get(suffix_of(path))
     if name is None:
         known = ", ".join(sorted(RDF_FORMATS))
-        raise InputError(
-            f"has the extension {suffix_of(path) or '(none)'}, which is none of RDF's",
-            path=path,
-            remedy=f"name it by its format: {known}, each also with .gz",
-        )
+        problem = f"has the extension {suffix_of(path) or '(none)'}, which is none of RDF's"
+        raise InputError(problem, path=path, remedy=f"name it by its format: {known}, each also with .gz")
     return name
 
 
@@ -270,12 +264,9 @@ def _well_formed(path: Path) -> str:
         # Expat knows the letters of an old Unicode only, such as é but not ș; without them it judges the rest.
         error = _xml_error(re.sub(r"[^\x00-\x7f]", "x", text))
     if error is not None:
-        raise InputError(
-            f"is no well-formed XML ({expat.errors.messages[error.code]})",
-            path=path,
-            line=error.lineno,
-            remedy="correct it there, or fetch the file again if it was cut off",
-        ) from error
+        problem = f"is no well-formed XML ({expat.errors.messages[error.code]})"
+        remedy = "correct it there, or fetch the file again if it was cut off"
+        raise InputError(problem, path=path, line=error.lineno, remedy=remedy) from error
     return text
 
 

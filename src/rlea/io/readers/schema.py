@@ -42,10 +42,6 @@ def _share(path: Path, row: dict[str, str], column: str) -> float:
 
 def _is_inverse(path: Path, row: dict[str, str]) -> bool:
     if row["direction"] not in ("same", "inverse"):
-        raise InputError(
-            f"the direction is {shown(row['direction'])}",
-            path=path,
-            line=int(row["line"]),
-            remedy="write same or inverse",
-        )
+        remedy = "write same or inverse"
+        raise InputError(f"the direction is {shown(row['direction'])}", path=path, line=int(row["line"]), remedy=remedy)
     return row["direction"] == "inverse"

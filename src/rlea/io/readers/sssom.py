@@ -102,9 +102,6 @@ def _expand(path: Path, number: int, curie: str, prefixes: Mapping[str, str]) ->
         return prefixes[prefix] + rest
     if colon and (rest.startswith("//") or prefix.lower() == "urn"):
         return text
-    raise InputError(
-        f"the prefix of {shown(curie)} is not declared" if colon else f"{shown(curie)} is no CURIE",
-        path=path,
-        line=number,
-        remedy="declare the prefix in the curie_map of the comment block, or write whole IRIs",
-    )
+    problem = f"the prefix of {shown(curie)} is not declared" if colon else f"{shown(curie)} is no CURIE"
+    remedy = "declare the prefix in the curie_map of the comment block, or write whole IRIs"
+    raise InputError(problem, path=path, line=number, remedy=remedy)

@@ -45,11 +45,8 @@ def read_triples_table(path: str | Path) -> KnowledgeGraph:
     if not path.is_dir():
         return graph_of_tables({"triples": read_table(path, TABLES["triples"])})
     if find_table(path, "triples") is None:
-        raise InputError(
-            "has no triples.tsv, triples.csv or triples.parquet",
-            path=path,
-            remedy="put the graph's triples there under one of these names",
-        )
+        remedy = "put the graph's triples there under one of these names"
+        raise InputError("has no triples.tsv, triples.csv or triples.parquet", path=path, remedy=remedy)
     found = {stem: find_table(path, stem) for stem in TABLES}
     return graph_of_tables({stem: read_table(file, TABLES[stem]) for stem, file in found.items() if file})
 

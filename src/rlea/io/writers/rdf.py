@@ -120,11 +120,8 @@ class _Endings(dict[tuple[str, str], str]):
         datatype, language = key
         if language:
             if not LANGUAGE.fullmatch(language):
-                raise InputError(
-                    f"cannot hold the language {language[:40]!r}, which is no language tag such as en or pt-br",
-                    path=self._path,
-                    remedy="correct it, or write tables",
-                )
+                problem = f"cannot hold the language {language[:40]!r}, which is no language tag such as en or pt-br"
+                raise InputError(problem, path=self._path, remedy="correct it, or write tables")
             ending = f"@{language}"
         else:
             ending = "" if datatype in _IMPLIED else f"^^<{strict_iri(datatype)}>"

@@ -74,8 +74,6 @@ def _refuse(frame: pl.DataFrame, characters: str, path: Path) -> None:
         bad = frame[column].str.contains_any(list(characters))
         if bad.any():
             value = frame[column].filter(bad)[0]
-            raise InputError(
-                f"cannot hold the {column} {value[:80]!r} (tabs, line breaks and zero bytes have no place in it)",
-                path=path,
-                remedy="write .nt or .parquet" if "\t" in characters else "write .parquet",
-            )
+            problem = f"cannot hold the {column} {value[:80]!r} (tabs, line breaks and zero bytes have no place in it)"
+            remedy = "write .nt or .parquet" if "\t" in characters else "write .parquet"
+            raise InputError(problem, path=path, remedy=remedy)
