@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -67,21 +68,19 @@ class SyntheticSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in (
-            *("drop", "split_relations", "merge_relations", "name_noise", "respell", "nameless"),
-            *("dangling", "seeds", "valid"),
-        ):
-            if not 0.0 <= getattr(self, name) <= 1.0:
-                raise InputError(f"{name} is {getattr(self, name)}", remedy="give a share between 0 and 1")
+        least = {"num_entities": 2, "num_relations": 1, "num_attributes": 1, "seed": 0}
+        for name, value in vars(self).items():
+            if name in least:
+                is_good, remedy = value >= least[name], f"give at least {least[name]}"
+            elif name in ("triples_per_entity", "values_per_entity", "add"):
+                is_good, remedy = value >= 0.0, "give zero or more"
+            else:
+                is_good, remedy = 0.0 <= value <= 1.0, "give a share between 0 and 1"
+            if not is_good:
+                raise InputError(f"{name} is {value}", remedy=remedy)
         for first, second in (("seeds", "valid"), ("split_relations", "merge_relations")):
             if getattr(self, first) + getattr(self, second) > 1.0:
                 raise InputError(f"{first} and {second} add up to more than 1", remedy="give smaller shares")
-        for name, least in (("num_entities", 2), ("num_relations", 1), ("num_attributes", 1), ("seed", 0)):
-            if getattr(self, name) < least:
-                raise InputError(f"{name} is {getattr(self, name)}", remedy=f"give at least {least}")
-        for name in ("triples_per_entity", "values_per_entity", "add"):
-            if getattr(self, name) < 0.0:
-                raise InputError(f"{name} is {getattr(self, name)}", remedy="give zero or more")
 
     @property
     def num_dangling(self) -> int:
@@ -130,7 +129,7 @@ def write_synthetic(
             parts[folder / side.name / "literals.tsv"] = side.literal_frames
     for stem, links in zip(("seeds", "valid", "test"), splits, strict=True):
         if len(links[0]):
-            parts[folder / f"{stem}.tsv"] = lambda links=links: _link_frames(source, target, links)  # type: ignore[misc]
+            parts[folder / f"{stem}.tsv"] = partial(_link_frames, source, target, links)
     refuse_leftovers(folder, parts, LAYOUT_NAMES)
     total = sum(len(side.triples) + len(side.values) + side.num_entities for side in (source, target))
     total += sum(len(links[0]) for links in splits)
@@ -256,14 +255,14 @@ def _plan(settings: SyntheticSettings) -> tuple[_Side, _Side, list[tuple[Array, 
     )
     spelling_rng, missing_rng = (np.random.default_rng([settings.seed, part]) for part in (7, 8))  # 6: vectors
     num_shared = settings.num_entities - settings.num_dangling
-    kinds = _relation_kinds(world_rng, settings.num_relations)
+    kinds = np.resize(np.array(_KINDS), settings.num_relations)
+    kinds[1:] = world_rng.permutation(kinds[1:])  # the most frequent relation allows any triple: always room for more
     facts = _draw_facts(world_rng, settings, kinds, num_shared)
     world = _World(kinds, facts, _draw_values(world_rng, settings, 0, num_shared))
     names = _draw_names(name_rng, settings.num_entities + settings.num_dangling)
-    source_names = names[: settings.num_entities]
     respelt = _respell(spelling_rng, names[:num_shared] + names[settings.num_entities :], settings.respell)
-    target_names = _misspell(noise_rng, respelt, settings.name_noise)
-    source_names, target_names = (_hide(missing_rng, own, settings.nameless) for own in (source_names, target_names))
+    shown = names[: settings.num_entities], _misspell(noise_rng, respelt, settings.name_noise)
+    source_names, target_names = (_hide(missing_rng, own, settings.nameless) for own in shown)
     source, source_number = _view("source", source_rng, settings, world, source_names)
     target, target_number = _view("target", target_rng, settings, world, target_names)
     links = _split_links(link_rng, settings, source_number[:num_shared], target_number[:num_shared])
@@ -327,13 +326,6 @@ def _zipf(rng: Rng, number: int, size: int, offset: float) -> Array:
     """Draws from 0 .. number - 1, of which rank x has a weight of about 1 / (x + offset): heavy-tailed."""
     draws = offset * (exp(log(number / offset + 1.0) * rng.random(size)) - 1.0)
     return np.minimum(draws.astype(np.int64), number - 1)
-
-
-def _relation_kinds(rng: Rng, num_relations: int) -> Array:
-    """A kind for every relation; the most frequent one allows any triple, so that there is always room for more."""
-    kinds = np.resize(np.array(_KINDS), num_relations)
-    kinds[1:] = rng.permutation(kinds[1:])
-    return kinds
 
 
 def _draw_facts(

@@ -16,7 +16,7 @@ from rlea.graph import GraphPair, KnowledgeGraph
 from rlea.io.readers.link_files import LinkFile, read_link_rows
 from rlea.io.readers.links import make_pair
 from rlea.io.readers.literals import split_literals
-from rlea.io.readers.text import check_folder, is_empty, shown, tab_rows
+from rlea.io.readers.text import is_empty, shown, tab_rows
 
 # The folds that the benchmark's own results are reported on, where a folder has several sets of them.
 _USUAL_FOLDS = "721_5fold"
@@ -30,7 +30,6 @@ def read_openea(folder: str | Path, fold: str = "1") -> GraphPair:
     "fold" in its name is called); `"631_5fold/2"` chooses among several sets of folds.
     """
     folder = Path(folder)
-    check_folder(folder)
     links_folder = _fold_folder(folder, str(fold))
     notes: list[str] = []
     links_path = folder / "ent_links"

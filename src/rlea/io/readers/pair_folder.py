@@ -11,18 +11,15 @@ from pathlib import Path
 
 from rlea.errors import InputError
 from rlea.graph import GraphPair, KnowledgeGraph
-from rlea.io.readers import read_graph
-from rlea.io.readers.columns import TABLE_SUFFIXES
+from rlea.io.readers import GRAPH_READERS, read_graph
 from rlea.io.readers.link_files import read_link_rows
 from rlea.io.readers.links import make_pair
-from rlea.io.readers.rdf import RDF_FORMATS
-from rlea.io.readers.text import check_folder, suffix_of
+from rlea.io.readers.text import suffix_of
 
 
 def read_pair_folder(folder: str | Path) -> GraphPair:
     """A pair from a folder as described at the head of this module; its name is the folder's."""
     folder = Path(folder)
-    check_folder(folder)
     graphs: list[KnowledgeGraph] = []
     for stem in ("source", "target"):
         found = find_graphs(folder, stem)
@@ -43,6 +40,5 @@ def find_graphs(folder: Path, stem: str) -> list[Path]:
     return [
         path
         for path in sorted(folder.iterdir())
-        if path.name.split(".", 1)[0] == stem
-        and (path.is_dir() or suffix_of(path) in RDF_FORMATS or suffix_of(path) in TABLE_SUFFIXES)
+        if path.name.split(".", 1)[0] == stem and (path.is_dir() or suffix_of(path) in GRAPH_READERS)
     ]

@@ -46,14 +46,6 @@ def check_file(path: Path) -> None:
         raise InputError("there is no such file", path=path, remedy="check the path")
 
 
-def check_folder(path: Path) -> None:
-    """Raise unless the path is a folder that exists."""
-    if not path.exists():
-        raise InputError("there is no such folder", path=path, remedy="check the path")
-    if not path.is_dir():
-        raise InputError("is a file where a folder is expected", path=path, remedy="give the path of a folder")
-
-
 def is_empty(path: Path) -> bool:
     """Whether a path is a file without a single byte, which some layouts have on purpose."""
     return path.is_file() and path.stat().st_size == 0

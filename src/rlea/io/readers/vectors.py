@@ -50,8 +50,9 @@ def read_embeddings(path: str | Path, source: KnowledgeGraph, target: KnowledgeG
     if is_pykeen_folder(path):
         model = read_pykeen(path)
         matrix = _numeric(path / MODEL_FILE, model.table, "the table of vectors")
-        ids = _Identifiers(path / LABEL_FILE, model.identifiers, "line", model.lines)
-        blocks, info = (_block(path / MODEL_FILE, matrix, ids),) * 2, model.info
+        labels = path / LABEL_FILE
+        block = _block(path / MODEL_FILE, matrix, labels, model.identifiers, "line", model.lines)
+        blocks, info = (block, block), model.info
     elif path.is_dir():
         blocks = (_read_npy(path / "source.npy"), _read_npy(path / "target.npy"))
     elif suffix == ".safetensors":
@@ -69,9 +70,8 @@ def read_embeddings(path: str | Path, source: KnowledgeGraph, target: KnowledgeG
     if dims[0] != dims[1]:
         problem = f"the source and target vectors have {dims[0]} and {dims[1]} dimensions"
         raise InputError(problem, path=path, remedy="give vectors of one common space")
-    return Embeddings(
-        _in_order(blocks[0], source, "source"), _in_order(blocks[1], target, "target"), name, measure, info
-    )
+    first, second = _in_order(blocks[0], source, "source"), _in_order(blocks[1], target, "target")
+    return Embeddings(first, second, name, measure, info)
 
 
 def _in_order(block: _Block, graph: KnowledgeGraph, side: str) -> Matrix:
@@ -86,35 +86,27 @@ def _in_order(block: _Block, graph: KnowledgeGraph, side: str) -> Matrix:
     return np.ascontiguousarray(block.matrix[rows], dtype=np.float32)
 
 
-@dataclass(frozen=True, eq=False)
-class _Identifiers:
-    """The identifier of every row of a matrix, and where it is in its file."""
+def _block(
+    path: Path, matrix: Matrix, ids_path: Path, ids: Sequence[str], unit: str, numbers: Sequence[int] = ()
+) -> _Block:
+    """The vectors with their identifiers, each once, unless a number is not finite.
 
-    path: Path
-    texts: Sequence[str]
-    unit: str
-    numbers: Sequence[int] = ()  # empty: row i is number i + 1
-
-    def number(self, row: int) -> int:
-        return self.numbers[row] if self.numbers else row + 1
-
-
-def _block(path: Path, matrix: Matrix, ids: _Identifiers) -> _Block:
-    """The vectors with their identifiers, each once, unless a number is not finite."""
+    Identifier i stands at the `unit` (line, row) `numbers[i]` of its file; by default they are counted from 1.
+    """
+    numbers = numbers or range(1, len(ids) + 1)
     index: dict[str, int] = {}
-    for row, identifier in enumerate(ids.texts):
-        place = ids.path, ids.unit, ids.number(row)
+    for row, (identifier, number) in enumerate(zip(ids, numbers, strict=True)):
         if not identifier.strip():
-            raise error_at(*place, "the identifier is empty", "give every vector an identifier")
+            raise error_at(ids_path, unit, number, "the identifier is empty", "give every vector an identifier")
         before = index.setdefault(identifier, row)
         if before != row:
-            problem = f"the identifier {shown(identifier)} was given before, at {ids.unit} {ids.number(before)}"
-            raise error_at(*place, problem, "keep one vector per identifier")
+            problem = f"the identifier {shown(identifier)} was given before, at {unit} {numbers[before]}"
+            raise error_at(ids_path, unit, number, problem, "keep one vector per identifier")
     finite = np.isfinite(matrix).all(axis=1)
     if not finite.all():
         row = int(np.argmin(finite))
         # Lines are those of the identifiers, so they say where the vector is only if both are in one file.
-        unit, number = (ids.unit, ids.number(row)) if ids.path == path else ("row", row + 1)
+        unit, number = (unit, numbers[row]) if ids_path == path else ("row", row + 1)
         problem = f"the vector has numbers that are not finite (there are {int((~finite).sum())} such vectors)"
         raise error_at(path, unit, number, problem, "train the vectors again or replace NaN and infinity")
     return _Block(path, index, matrix)
@@ -155,7 +147,7 @@ def _read_npy(path: Path) -> _Block:
         problem = f"has {len(texts)} identifiers for the {len(matrix)} rows of {path.name}"
         remedy = "write one identifier per row, in the same order"
         raise InputError(problem, path=beside[0], line=len(texts), remedy=remedy)
-    return _block(path, matrix, _Identifiers(beside[0], texts, "line"))
+    return _block(path, matrix, beside[0], texts, "line")
 
 
 def _read_safetensors(path: Path) -> tuple[tuple[_Block, _Block], str, str, dict[str, Any]]:
@@ -198,7 +190,7 @@ def _safetensors_block(path: Path, matrix: Matrix, side: str, about: Mapping[str
     if len(identifiers) != len(matrix):
         problem = f"has {len(identifiers)} {key} for the {len(matrix)} rows of the matrix {side}"
         raise InputError(problem, path=path, remedy="write one identifier per row, in the same order")
-    return _block(path, matrix, _Identifiers(path, identifiers, f"{side} row"))
+    return _block(path, matrix, path, identifiers, f"{side} row")
 
 
 def _metadata(path: Path, metadata: Mapping[str, str], remedy: str) -> dict[str, Any]:
@@ -253,7 +245,7 @@ def _read_word2vec(path: Path, graphs: Sequence[KnowledgeGraph]) -> _Block:
             remedy = "write an identifier and its numbers, separated by spaces"
             raise InputError(problem, path=path, line=number, remedy=remedy) from error
         identifiers.append(identifier)
-    return _block(path, matrix, _Identifiers(path, identifiers, "line", [number for number, _ in lines]))
+    return _block(path, matrix, path, identifiers, "line", [number for number, _ in lines])
 
 
 def _is_number(text: str) -> bool:

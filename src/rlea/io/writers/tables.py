@@ -60,20 +60,16 @@ def _put_frame(
     if format_ == "parquet":
         frame.write_parquet(temporary)
         return
-    _refuse(frame, "\x00" if format_ == "csv" else "\x00\t\n\r", path)
-    with temporary.open("wb") as file:
-        if format_ == "csv":
-            frame.write_csv(file)
-        else:
-            frame.write_csv(file, separator="\t", quote_style="never")
-
-
-def _refuse(frame: pl.DataFrame, characters: str, path: Path) -> None:
-    """Raise if a field holds one of the characters."""
+    is_csv = format_ == "csv"
     for column in frame.columns:
-        bad = frame[column].str.contains_any(list(characters))
+        bad = frame[column].str.contains_any(["\x00"] if is_csv else ["\x00", "\t", "\n", "\r"])
         if bad.any():
             value = frame[column].filter(bad)[0]
             problem = f"cannot hold the {column} {value[:80]!r} (tabs, line breaks and zero bytes have no place in it)"
-            remedy = "write .nt or .parquet" if "\t" in characters else "write .parquet"
+            remedy = "write .parquet" if is_csv else "write .nt or .parquet"
             raise InputError(problem, path=path, remedy=remedy)
+    with temporary.open("wb") as file:
+        if is_csv:
+            frame.write_csv(file)
+        else:
+            frame.write_csv(file, separator="\t", quote_style="never")
