@@ -17,7 +17,6 @@ import numpy as np
 import polars as pl
 import pytest
 from safetensors.numpy import save_file
-from small_graphs import write
 
 from rlea.errors import InputError
 from rlea.io.read import read
@@ -25,6 +24,7 @@ from rlea.io.readers import is_pair, read_graph, read_pair
 from rlea.io.readers.link_files import looks_like_links, read_link_rows
 from rlea.io.readers.links import read_matching_and_gold
 from rlea.io.readers.vectors import read_embeddings
+from small_graphs import write
 
 Build = Callable[[Path], list[str]]
 

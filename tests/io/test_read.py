@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from small_graphs import ids
 
 import rlea
 from rlea.demo import demo_folder
 from rlea.errors import InputError
 from rlea.graph import GraphPair, KnowledgeGraph
+from small_graphs import ids
 
 TRIPLES = [("http://a/1", "http://a/near", "http://a/2"), ("http://a/2", "http://a/near", "http://a/3")]
 LITERALS = [("http://a/1", "http://a/year", "1900"), ("http://a/2", "http://a/name", "two")]

@@ -9,7 +9,6 @@ import pytest
 import rdflib
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from small_graphs import build
 
 from rlea.errors import InputError
 from rlea.graph import GraphPair, KnowledgeGraph, Links
@@ -17,6 +16,7 @@ from rlea.io.readers import read_graph, read_pair
 from rlea.io.writers.graphs import FORMATS, write_graph, write_pair
 from rlea.io.writers.rdf import RDF_FORMATS
 from rlea.io.writers.tables import TABLE_FORMATS
+from small_graphs import build
 
 RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 RESOURCE = "http://www.w3.org/2000/01/rdf-schema#Resource"

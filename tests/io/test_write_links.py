@@ -14,7 +14,6 @@ import pytest
 import rdflib
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from small_graphs import only_entities
 
 from rlea.errors import InputError
 from rlea.graph.iri import from_iri
@@ -24,6 +23,7 @@ from rlea.io.writers.alignment_api import ALIGNMENT
 from rlea.io.writers.iris import strict_iri
 from rlea.io.writers.sameas import SAME_AS
 from rlea.matching import Matching
+from small_graphs import only_entities
 
 REAL = [
     "http://dbpedia.org/resource/Looney_Tunes_Super_Stars'_Bugs_Bunny:_Hare_Extraordinaire",
