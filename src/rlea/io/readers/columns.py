@@ -141,9 +141,8 @@ def _read_parquet(path: Path, columns: Columns) -> Table:
     try:
         raw = pl.read_parquet(path)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-        raise InputError(
-            "is no Parquet file or is damaged", path=path, remedy="write it again as Parquet, or give TSV or CSV"
-        ) from error
+        remedy = "write it again as Parquet, or give TSV or CSV"
+        raise InputError("is no Parquet file or is damaged", path=path, remedy=remedy) from error
     return frame_table(path, raw, columns)
 
 
@@ -157,9 +156,8 @@ def frame_table(path: Path, raw: pl.DataFrame, columns: Columns) -> Table:
     for name, kind in frame.drop("line").schema.items():
         is_number = name in columns.may_be_empty and kind.is_float()
         if kind not in (pl.String, pl.Categorical, pl.Enum, pl.Null) and not kind.is_integer() and not is_number:
-            raise InputError(
-                f"the column {name} is of type {kind}", path=path, remedy="store the column as text (string)"
-            )
+            remedy = "store the column as text (string)"
+            raise InputError(f"the column {name} is of type {kind}", path=path, remedy=remedy)
     frame = frame.with_columns(pl.exclude("line").cast(pl.String))
     check_filled(path, frame, columns.must_be_filled, "row")
     return Table(path, frame.with_columns(pl.exclude("line").fill_null("")), "row")

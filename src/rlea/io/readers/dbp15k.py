@@ -74,9 +74,8 @@ def data_folder(folder: Path) -> Path:
     if below:
         names = ", ".join(path.name for path in below)
         raise InputError(f"has several splits ({names})", path=folder, remedy="give the path of one of them")
-    raise InputError(
-        f"has none of the files {', '.join(MARKS)}", path=folder, remedy="give the folder that has them, such as 0_3"
-    )
+    remedy = "give the folder that has them, such as 0_3"
+    raise InputError(f"has none of the files {', '.join(MARKS)}", path=folder, remedy=remedy)
 
 
 def is_dbp15k(folder: Path) -> bool:

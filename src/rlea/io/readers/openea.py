@@ -82,9 +82,8 @@ def _fold_folder(folder: Path, fold: str) -> Path:
     usual = [path for path in sets if path.name == _USUAL_FOLDS]
     if len(sets) > 1 and not usual:
         names = ", ".join(path.name for path in sets)
-        raise InputError(
-            f"has several sets of folds ({names})", path=folder, remedy=f"choose one, as in {sets[0].name}/{fold}"
-        )
+        problem = f"has several sets of folds ({names})"
+        raise InputError(problem, path=folder, remedy=f"choose one, as in {sets[0].name}/{fold}")
     within = (usual or sets)[0]
     available = sorted(path.name for path in within.iterdir() if path.is_dir())
     if fold not in available:

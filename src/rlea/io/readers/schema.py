@@ -37,7 +37,6 @@ def _share(path: Path, row: dict[str, str], column: str) -> float:
     except ValueError:
         value = -1.0
     if not 0.0 <= value <= 1.0:
-        raise InputError(
-            f"{column} is {shown(row[column])}", path=path, line=int(row["line"]), remedy="give a number from 0 to 1"
-        )
+        remedy = "give a number from 0 to 1"
+        raise InputError(f"{column} is {shown(row[column])}", path=path, line=int(row["line"]), remedy=remedy)
     return value

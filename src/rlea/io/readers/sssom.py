@@ -56,9 +56,8 @@ def read_sssom(path: Path, text: str) -> LinkFile:
         second = exact_target or from_iri(_expand(path, line, target, prefixes))
         found.append((first, second, confidence_of(path, "line", line, confidence), line))
     if len(frame) and not found:
-        raise InputError(
-            "has no match of identity (owl:sameAs, skos:exactMatch)", path=path, remedy="give a file with such matches"
-        )
+        remedy = "give a file with such matches"
+        raise InputError("has no match of identity (owl:sameAs, skos:exactMatch)", path=path, remedy=remedy)
     return LinkFile.of_matches(path, found, "line", len(frame))
 
 

@@ -73,9 +73,8 @@ def find_table(folder: Path, stem: str) -> Path | None:
         if suffix_of(path) in TABLE_SUFFIXES and path.name.split(".", 1)[0] == stem and path.is_file()
     ]
     if len(found) > 1:
-        raise InputError(
-            f"has both {found[0].name} and {found[1].name}", path=folder, remedy="keep one of them and remove the other"
-        )
+        remedy = "keep one of them and remove the other"
+        raise InputError(f"has both {found[0].name} and {found[1].name}", path=folder, remedy=remedy)
     return found[0] if found else None
 
 

@@ -115,9 +115,8 @@ def _block(
 def _numeric(path: Path, matrix: NDArray[Any], what: str) -> Matrix:
     """The matrix in single precision, unless it is no matrix of numbers."""
     if matrix.ndim != 2:
-        raise InputError(
-            f"{what} has the shape {matrix.shape}, which is no matrix", path=path, remedy="store one row per entity"
-        )
+        remedy = "store one row per entity"
+        raise InputError(f"{what} has the shape {matrix.shape}, which is no matrix", path=path, remedy=remedy)
     if matrix.shape[1] == 0:
         raise InputError(f"{what} has no columns", path=path, remedy="store vectors of at least one dimension")
     if matrix.dtype.kind not in "fiu":

@@ -102,9 +102,8 @@ def _make_folder(place: Path, made: list[Path]) -> None:
         probe.unlink()
     except OSError as error:
         reason = (error.strerror or "unknown reason").lower()
-        raise InputError(
-            f"cannot be written ({reason})", path=place, remedy="choose a folder that you may write to"
-        ) from error
+        remedy = "choose a folder that you may write to"
+        raise InputError(f"cannot be written ({reason})", path=place, remedy=remedy) from error
 
 
 def _open_to_others(path: Path) -> None:

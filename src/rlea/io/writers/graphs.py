@@ -97,9 +97,8 @@ def _graph_writers(
     if format_ in TABLE_FORMATS:
         return table_writers(path, graph, format_), ()
     if format_ not in RDF_FORMATS:
-        raise InputError(
-            f"unknown format {format_!r}", remedy=f"use one of {', '.join((*RDF_FORMATS, *TABLE_FORMATS))}"
-        )
+        remedy = f"use one of {', '.join((*RDF_FORMATS, *TABLE_FORMATS))}"
+        raise InputError(f"unknown format {format_!r}", remedy=remedy)
     notes = []
     if RDF_TYPE in graph.relations:
         number = int(np.sum(graph.triples[:, 1] == graph.relations.index(RDF_TYPE)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import re
 from collections.abc import Iterator
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -65,7 +66,7 @@ def ntriples(graph: KnowledgeGraph, path: Path) -> Iterator[str]:
     literals = graph.literals
     attributes = [f"<{strict_iri(text)}>" for text in graph.attributes]
     class_attribute = graph.attributes.index(RDF_TYPE) if RDF_TYPE in graph.attributes else -1
-    endings = _Endings(path)
+    ending = cache(partial(_ending, path))  # there are few datatypes and languages
     for rows in _slices(len(literals)):
         columns = (
             literals.entity_ids[rows].tolist(),
@@ -80,7 +81,7 @@ def ntriples(graph: KnowledgeGraph, path: Path) -> Iterator[str]:
                 thing = f"<{strict_iri(value)}>"
             else:
                 text = value.translate(_ESCAPES) if SPECIAL.search(value) else value
-                thing = f'"{text}"{endings[datatype, language]}'
+                thing = f'"{text}"{ending(datatype, language)}'
             lines.append(f"{entities[entity]} {attributes[attribute]} {thing} .\n")
         yield "".join(lines)
     alone = np.ones(graph.num_entities, dtype=bool)
@@ -89,24 +90,14 @@ def ntriples(graph: KnowledgeGraph, path: Path) -> Iterator[str]:
     yield "".join([f"{entities[entity]} <{RDF_TYPE}> <{_RESOURCE}> .\n" for entity in np.flatnonzero(alone).tolist()])
 
 
-class _Endings(dict[tuple[str, str], str]):
-    """What follows a quoted value in N-Triples, by datatype and language; `path` is for errors."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__()
-        self._path = path
-
-    def __missing__(self, key: tuple[str, str]) -> str:
-        datatype, language = key
-        if language:
-            if not LANGUAGE.fullmatch(language):
-                problem = f"cannot hold the language {language[:40]!r}, which is no language tag such as en or pt-br"
-                raise InputError(problem, path=self._path, remedy="correct it, or write tables")
-            ending = f"@{language}"
-        else:
-            ending = "" if datatype in _IMPLIED else f"^^<{strict_iri(datatype)}>"
-        self[key] = ending
-        return ending
+def _ending(path: Path, datatype: str, language: str) -> str:
+    """What follows a quoted value in N-Triples; `path` is for errors."""
+    if not language:
+        return "" if datatype in _IMPLIED else f"^^<{strict_iri(datatype)}>"
+    if not LANGUAGE.fullmatch(language):
+        problem = f"cannot hold the language {language[:40]!r}, which is no language tag such as en or pt-br"
+        raise InputError(problem, path=path, remedy="correct it, or write tables")
+    return f"@{language}"
 
 
 def _check_xml(path: Path, graph: KnowledgeGraph) -> None:
