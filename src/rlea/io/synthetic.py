@@ -235,15 +235,6 @@ def _slices(number: int) -> Iterator[slice]:
 # ---- the world and its two views ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class _World:
-    """The facts and values of the entities that both graphs have."""
-
-    kinds: Array  # (num_relations,)
-    facts: Array  # (num_facts, 3): head, relation, tail
-    values: Array  # (num_values, 3): entity, attribute, value
-
-
 def _plan(settings: SyntheticSettings) -> tuple[_Side, _Side, list[tuple[Array, Array]]]:
     """Both graphs, and the links of train, valid and test as (source ids, target ids), sorted by source.
 
@@ -257,25 +248,30 @@ def _plan(settings: SyntheticSettings) -> tuple[_Side, _Side, list[tuple[Array, 
     num_shared = settings.num_entities - settings.num_dangling
     kinds = np.resize(np.array(_KINDS), settings.num_relations)
     kinds[1:] = world_rng.permutation(kinds[1:])  # the most frequent relation allows any triple: always room for more
-    facts = _draw_facts(world_rng, settings, kinds, num_shared)
-    world = _World(kinds, facts, _draw_values(world_rng, settings, 0, num_shared))
+    # Of the entities that both graphs have: kinds of relations, (head, relation, tail), (entity, attribute, value).
+    world = kinds, _draw_facts(world_rng, settings, kinds, num_shared), _draw_values(world_rng, settings, 0, num_shared)
     names = _draw_names(name_rng, settings.num_entities + settings.num_dangling)
     respelt = _respell(spelling_rng, names[:num_shared] + names[settings.num_entities :], settings.respell)
     shown = names[: settings.num_entities], _misspell(noise_rng, respelt, settings.name_noise)
-    source_names, target_names = (_hide(missing_rng, own, settings.nameless) for own in shown)
+    source_names, target_names = (
+        ["" if draw < settings.nameless else name for name, draw in zip(own, missing_rng.random(len(own)), strict=True)]
+        for own in shown
+    )
     source, source_number = _view("source", source_rng, settings, world, source_names)
     target, target_number = _view("target", target_rng, settings, world, target_names)
     links = _split_links(link_rng, settings, source_number[:num_shared], target_number[:num_shared])
     return source, target, links
 
 
-def _view(name: str, rng: Rng, settings: SyntheticSettings, world: _World, names: Sequence[str]) -> tuple[_Side, Array]:
+def _view(
+    name: str, rng: Rng, settings: SyntheticSettings, world: tuple[Array, Array, Array], names: Sequence[str]
+) -> tuple[_Side, Array]:
     """A graph of its own from the world, and the number that each entity of the world has in it."""
     number = rng.permutation(settings.num_entities)
-    facts, values = world.facts, world.values
+    kinds, facts, values = world
     if settings.num_dangling:
         num_shared = settings.num_entities - settings.num_dangling
-        facts = _draw_facts(rng, settings, world.kinds, num_shared, facts)
+        facts = _draw_facts(rng, settings, kinds, num_shared, facts)
         values = np.concatenate([values, _draw_values(rng, settings, num_shared, settings.num_entities)])
     facts = _show(rng, settings, facts)
     values = values[_choose(rng, len(values), settings.drop)]
@@ -472,9 +468,8 @@ _RESPELLINGS = (("ou", "u"), ("ai", "ay"), ("kl", "cl"), ("K", "C"), ("k", "c"),
 
 def _respell(rng: Rng, names: Sequence[str], share: float) -> list[str]:
     """Names of which a share is written by the other rules, half of these as "Kelshtin, Dravu"."""
-    draws = rng.random(len(names)).tolist()
     result = []
-    for name, draw in zip(names, draws, strict=True):
+    for name, draw in zip(names, rng.random(len(names)).tolist(), strict=True):
         spelt = name
         if draw < share:
             for here, there in _RESPELLINGS:
@@ -483,12 +478,6 @@ def _respell(rng: Rng, names: Sequence[str], share: float) -> list[str]:
                 spelt = ", ".join(reversed(spelt.split(" ")))
         result.append(spelt)
     return result
-
-
-def _hide(rng: Rng, names: Sequence[str], share: float) -> list[str]:
-    """Names of which a share is missing ("")."""
-    hidden = (rng.random(len(names)) < share).tolist()
-    return ["" if missing else name for name, missing in zip(names, hidden, strict=True)]
 
 
 def _misspell(rng: Rng, names: Sequence[str], noise: float) -> list[str]:
