@@ -69,13 +69,10 @@ def data_folder(folder: Path) -> Path:
     if is_dbp15k(folder):
         return folder
     below = sorted(path for path in folder.iterdir() if path.is_dir() and is_dbp15k(path))
-    if len(below) == 1:
-        return below[0]
-    if below:
+    if len(below) > 1:
         names = ", ".join(path.name for path in below)
         raise InputError(f"has several splits ({names})", path=folder, remedy="give the path of one of them")
-    remedy = "give the folder that has them, such as 0_3"
-    raise InputError(f"has none of the files {', '.join(MARKS)}", path=folder, remedy=remedy)
+    return below[0]
 
 
 def is_dbp15k(folder: Path) -> bool:

@@ -198,12 +198,7 @@ def _identifiers(*iris: pl.Series) -> Sequence[pl.Series]:
 
 def rdf_format(path: Path) -> str:
     """The name of the file's format in pyoxigraph."""
-    name = RDF_FORMATS.get(suffix_of(path))
-    if name is None:
-        known = ", ".join(sorted(RDF_FORMATS))
-        problem = f"has the extension {suffix_of(path) or '(none)'}, which is none of RDF's"
-        raise InputError(problem, path=path, remedy=f"name it by its format: {known}, each also with .gz")
-    return name
+    return RDF_FORMATS[suffix_of(path)]
 
 
 def parse_rdf(path: Path) -> Iterator[Any]:
