@@ -113,12 +113,7 @@ quad_lines = st.one_of(quads, quads, comments, gaps)
 
 @pytest.mark.parametrize("name", ["x.nt", "x.nq"])
 @quick
-@given(
-    st.data(),
-    st.sampled_from(["\n", "\r\n"]),
-    st.booleans(),
-    st.sampled_from(["plain", "gzip", "byte order mark"]),
-)
+@given(st.data(), st.sampled_from(["\n", "\r\n"]), st.booleans(), st.sampled_from(["plain", "gzip", "byte order mark"]))
 def test_usual_lines_are_read_by_columns_alike(
     tmp_path: Path, name: str, data: st.DataObject, line_end: str, ends: bool, packing: str
 ) -> None:

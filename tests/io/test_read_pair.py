@@ -6,10 +6,7 @@ from rlea.io.readers import is_pair, read_pair
 from small_graphs import named, write
 
 NT = '<http://s/1> <http://r> <http://s/2> .\n<http://s/3> <http://name> "drei" .\n'
-TABLES = {
-    "target/triples.csv": "head,relation,tail\nt1,r,t2\nt2,r,t3\n",
-    "target/names.tsv": "t1\teins\n",
-}
+TABLES = {"target/triples.csv": "head,relation,tail\nt1,r,t2\nt2,r,t3\n", "target/names.tsv": "t1\teins\n"}
 LINKS = {"seeds.tsv": "source\ttarget\nhttp://s/1\tt1\n", "test.tsv": "source\ttarget\nhttp://s/3\tt3\n"}
 
 

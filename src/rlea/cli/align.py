@@ -174,8 +174,7 @@ def align(
 def explain_run(
     run: Annotated[Path, typer.Argument(help="A folder that `rlea align --output` wrote.")],
     source: Annotated[
-        str,
-        typer.Argument(metavar="ENTITY", help="Its identifier or name. With TARGET, one of the first graph."),
+        str, typer.Argument(metavar="ENTITY", help="Its identifier or name. With TARGET, one of the first graph.")
     ],
     target: Annotated[str | None, typer.Argument(help="One of the second graph, matched with it or not.")] = None,
     json_: Json = False,

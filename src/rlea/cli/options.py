@@ -62,8 +62,7 @@ Hide = Annotated[
     ),
 ]
 Candidates = Annotated[
-    int,
-    typer.Option(help="Candidates per entity and direction, for matchers over vectors.", rich_help_panel=ADVANCED),
+    int, typer.Option(help="Candidates per entity and direction, for matchers over vectors.", rich_help_panel=ADVANCED)
 ]
 Pool = Annotated[
     str,
@@ -90,8 +89,7 @@ Preset = Annotated[
     ),
 ]
 Output = Annotated[
-    Path | None,
-    typer.Option(help="Folder for links in all formats, report.html and run.json.", rich_help_panel=OUTPUT),
+    Path | None, typer.Option(help="Folder for links in all formats, report.html and run.json.", rich_help_panel=OUTPUT)
 ]
 
 

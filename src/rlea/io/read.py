@@ -17,13 +17,7 @@ from rlea.io.readers.memory import graph_in_memory, links_in_memory
 
 
 def read(
-    source: Any,
-    target: Any = None,
-    *,
-    fold: str | None = None,
-    seeds: Any = None,
-    valid: Any = None,
-    gold: Any = None,
+    source: Any, target: Any = None, *, fold: str | None = None, seeds: Any = None, valid: Any = None, gold: Any = None
 ) -> GraphPair:
     """A benchmark folder, or two graphs of one's own with optional links.
 

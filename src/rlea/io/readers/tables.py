@@ -26,8 +26,7 @@ from rlea.io.readers.text import error_at, shown, suffix_of
 
 TABLES = {
     "triples": Columns(
-        required=("head", "relation", "tail"),
-        synonyms={"subject": "head", "predicate": "relation", "object": "tail"},
+        required=("head", "relation", "tail"), synonyms={"subject": "head", "predicate": "relation", "object": "tail"}
     ),
     "literals": Columns(
         required=("entity", "attribute", "value"),
