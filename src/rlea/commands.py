@@ -12,14 +12,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rlea import peak_memory
-from rlea.deciders import DECIDERS
+from rlea.deciders import DECIDERS, train_agent, train_paper
 from rlea.errors import InputError
+from rlea.evaluation.metrics import link_metrics
+from rlea.evaluation.ranks import rank_metrics
 from rlea.graph import choose_pool
-from rlea.io.readers import read_graph, read_pair
+from rlea.io.readers import is_pair, read_graph, read_pair
+from rlea.io.readers.link_files import looks_like_links, read_link_rows
+from rlea.io.readers.links import read_matching_and_gold
+from rlea.io.synthetic import SyntheticSettings, write_synthetic
+from rlea.io.writers import LinkRows, write_links_file
 from rlea.io.writers.atomic import atomic, check_writable
+from rlea.io.writers.graphs import write_graph, write_pair
+from rlea.io.writers.vectors import check_storable, write_embeddings
 from rlea.models import MODELS
+from rlea.models.checkpoint import remove_checkpoint
 from rlea.models.embed import check_hidden, embed_entities
+from rlea.pipeline import make_inputs, remove_checkpoints
 from rlea.progress import Progress, silent
+from rlea.record import as_json, describe_run
 from rlea.result import Result
 from rlea.settings import AlignSettings, check_settings, settle, suggest
 
@@ -55,14 +66,17 @@ def common_result(results: Sequence[Result]) -> Result:
 
 def write_bench(path: Path, results: Sequence[Result]) -> None:
     """A comparison with the record of its run, as one JSON file."""
-    from rlea.record import as_json, describe_run
-
     pair, info = results[0].pair, common_result(results).info
-    record = describe_run(
-        **bench_summary(results), fingerprint=pair.fingerprint, embedding_info=info, notes=list(pair.notes)
-    )
+    more = {"fingerprint": pair.fingerprint, "embedding_info": info, "notes": list(pair.notes)}
+    _write_record(path, {**bench_summary(results), **more})
+
+
+def _write_record(path: Path, facts: dict[str, Any], save: Callable[[], None] = lambda: None) -> None:
+    """Write the record of a run, and save what it is about; if either fails, there is no new record."""
+    record = as_json(describe_run(**facts))
     with atomic(path) as temporary:
-        temporary.write_text(as_json(record), encoding="utf-8")
+        temporary.write_text(record, encoding="utf-8")
+        save()
 
 
 def embed_to_file(
@@ -81,10 +95,6 @@ def embed_to_file(
     An interrupted training goes on from its checkpoint. `seconds` are those of the whole training, without what was
     lost between the last checkpoint and an interruption.
     """
-    from rlea.io.writers.vectors import check_storable, write_embeddings
-    from rlea.models.checkpoint import remove_checkpoint
-    from rlea.record import as_json, describe_run
-
     if model not in MODELS:
         raise InputError(f"unknown model {model!r}", remedy=suggest(model, MODELS))
     if not MODELS[model].trained:
@@ -111,17 +121,13 @@ def embed_to_file(
         "output": str(output),
     }
     if len(pair.test):
-        from rlea.evaluation.ranks import rank_metrics
-
         _, _, target_ids = choose_pool(pair, "test")
         summary |= rank_metrics(vectors, pair.test, target_ids, pool="test").as_dict()
     summary["seconds"] = round(vectors.info["seconds"], 1)
     summary["peak_memory_mb"] = round(peak_memory.peak_mb(), 1)
     summary["training"] = dict(vectors.info)
-    record = as_json(describe_run(result=summary, fingerprint=pair.fingerprint, notes=list(pair.notes)))
-    with atomic(run) as temporary:
-        temporary.write_text(record, encoding="utf-8")
-        write_embeddings(output, vectors, pair.source, pair.target)
+    facts = {"result": summary, "fingerprint": pair.fingerprint, "notes": list(pair.notes)}
+    _write_record(run, facts, lambda: write_embeddings(output, vectors, pair.source, pair.target))
     remove_checkpoint(checkpoint)
     return summary
 
@@ -145,10 +151,6 @@ def train_to_file(
 
     `tensorboard` is a folder for TensorBoard; the curves go into a run of it that has the name of the output.
     """
-    from rlea.deciders import train_agent, train_paper
-    from rlea.pipeline import make_inputs, remove_checkpoints
-    from rlea.record import as_json, describe_run
-
     if output.suffix != ".safetensors":
         raise InputError("agents are written as safetensors", path=output, remedy="end the name in .safetensors")
     is_paper = preset != AlignSettings.preset
@@ -199,14 +201,14 @@ def train_to_file(
         "output": str(output),
     }
     facts = {
+        "result": summary,
         "settings": asdict(agent.settings),
         "embedding": list(settings.embedding),
         "embedding_info": [dict(part.info) for part in inputs.vectors],
+        "fingerprint": pair.fingerprint,
+        "notes": list(pair.notes),
     }
-    record = describe_run(result=summary, **facts, fingerprint=pair.fingerprint, notes=list(pair.notes))
-    with atomic(run) as temporary:
-        temporary.write_text(as_json(record), encoding="utf-8")
-        agent.save(output)
+    _write_record(run, facts, lambda: agent.save(output))
     remove_checkpoints(checkpoint, settings)
     return summary
 
@@ -297,7 +299,6 @@ def write_report(run: str | Path, output: str | Path | None = None, *, pair: Gra
 
 def _write_page(path: Path, render: Callable[[], str]) -> Path:
     """A page as a file, asked for only once it is known that it can be written."""
-
     check_writable(path)
     page = render()
     with atomic(path) as temporary:
@@ -307,20 +308,12 @@ def _write_page(path: Path, render: Callable[[], str]) -> Path:
 
 def evaluate_files(links: Path, gold: Path) -> dict[str, Any]:
     """Scores of a file of links against a file of gold links, by identifiers alone."""
-    from rlea.evaluation.metrics import link_metrics
-    from rlea.io.readers.links import read_matching_and_gold
-
     matching, known = read_matching_and_gold(links, gold)
     return link_metrics(matching, known, pool="as in the files").as_dict()
 
 
 def convert(source: Path, target: Path, *, to: str = "nt", fold: str | None = None) -> dict[str, Any]:
     """A pair, a graph or a file of links in another format; what IN is decides."""
-    from rlea.io.readers import is_pair
-    from rlea.io.readers.link_files import looks_like_links, read_link_rows
-    from rlea.io.writers import LinkRows, write_links_file
-    from rlea.io.writers.graphs import write_graph, write_pair
-
     if is_pair(source):
         pair = read_pair(source, fold)
         notes = (*pair.notes, *write_pair(target, pair, to))
@@ -338,9 +331,6 @@ def convert(source: Path, target: Path, *, to: str = "nt", fold: str | None = No
 
 def synthesize(folder: Path, progress: Progress = silent, **settings: Any) -> dict[str, Any]:
     """Write a pair with a planted alignment, in pieces, so that size is bounded by the disk."""
-    from rlea.io.synthetic import SyntheticSettings, write_synthetic
-    from rlea.io.writers.atomic import check_writable
-
     chosen = SyntheticSettings(**settings)
     if folder.is_dir() and any(folder.iterdir()):
         raise InputError("the folder is not empty", path=folder, remedy="name a new one")

@@ -1,40 +1,30 @@
 """Graphs do not hang on the order or format of their files, and cannot be changed."""
 
 import numpy as np
-import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlea.graph import GraphPair, KnowledgeGraph, Links
+from rlea.graph import GraphPair, Links
 from rlea.graph.names import LABELS, SECOND_LABELS, is_readable, local_name
+from small_graphs import build, relations
 
 text = st.text(alphabet=st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=6)
 rows = st.lists(st.tuples(text, text, text), min_size=1, max_size=20)
-
-
-def triples(rows):
-    return pl.DataFrame(rows, schema=dict.fromkeys(["head", "relation", "tail"], pl.String), orient="row")
-
-
-def literals(rows):
-    columns = ["entity", "attribute", "value", "datatype", "language"]
-    return pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), orient="row")
 
 
 @given(rows, st.randoms(use_true_random=False))
 def test_order_and_repetition_of_rows_change_nothing(rows, random):
     shuffled = rows + rows[:3]
     random.shuffle(shuffled)
-    one, other = KnowledgeGraph.build(triples(rows)), KnowledgeGraph.build(triples(shuffled))
+    one, other = build(rows), build(shuffled)
     assert one.fingerprint == other.fingerprint
-    decoded = {(one.entities[h], one.relations[r], one.entities[t]) for h, r, t in one.triples.tolist()}
-    assert decoded == set(rows)
+    assert relations(one) == set(rows)
     assert list(one.entities) == sorted(one.entities, key=lambda s: s.encode())
 
 
 def test_arrays_are_read_only_and_copied():
-    graph = KnowledgeGraph.build(triples([("a", "r", "b")]))
+    graph = build([("a", "r", "b")])
     with pytest.raises(ValueError, match="read-only"):
         graph.triples[0, 0] = 1
     ids = np.array([0, 1])
@@ -59,17 +49,11 @@ def test_arrays_are_read_only_and_copied():
 )
 def test_fingerprint_sees_every_part(change):
     start = {"triples": [("a", "r", "b")], "literals": [("a", "size", "1", "", "")], "names": {}, "entities": []}
-
-    def fingerprint(parts):
-        return KnowledgeGraph.build(
-            triples(parts["triples"]), literals(parts["literals"]), names=parts["names"], entities=parts["entities"]
-        ).fingerprint
-
-    assert fingerprint(start) != fingerprint({**start, **change})
+    assert build(**start).fingerprint != build(**{**start, **change}).fingerprint
 
 
 def test_pair_fingerprint_sees_the_split_but_not_the_order_of_links():
-    graph = KnowledgeGraph.build(triples([("a", "r", "b"), ("b", "r", "c")]))
+    graph = build([("a", "r", "b"), ("b", "r", "c")])
     one = GraphPair("x", graph, graph, train=Links.of([0, 1], [1, 0]))
     same = GraphPair("y", graph, graph, train=Links.of([1, 0], [0, 1]))
     moved = GraphPair("x", graph, graph, train=Links.of([0], [1]), test=Links.of([1], [0]))
@@ -101,7 +85,7 @@ def test_labels_beat_local_names_and_second_labels_only_codes():
         ("http://x.org/Word", LABELS[1], "The word", "", ""),
         ("http://x.org/Blank", LABELS[0], "  ", "", ""),
     ]
-    graph = KnowledgeGraph.build(triples([]), literals(facts))
+    graph = build(literals=facts)
     names = dict(zip(graph.entities, graph.names, strict=True))
     assert names == {
         "http://x.org/Cinco_(film)": "Cinco (film)",

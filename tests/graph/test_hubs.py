@@ -2,23 +2,8 @@
 
 from __future__ import annotations
 
-import polars as pl
-
-from rlea.graph import KnowledgeGraph
 from rlea.graph.hubs import prune_hubs
-
-
-def make_frame(rows):
-    return pl.DataFrame(rows, schema=dict.fromkeys(("head", "relation", "tail"), pl.String), orient="row")
-
-
-def make_graph(rows):
-    return KnowledgeGraph.build(make_frame(rows))
-
-
-def shown(graph):
-    return {(graph.entities[h], graph.relations[r], graph.entities[t]) for h, r, t in graph.triples.tolist()}
-
+from small_graphs import build, relations
 
 # A crowd of 12 around "hub" by "in", one of 5 from "list" by "has", and a chain.
 IN = [(f"a{i}", "in", "hub") for i in range(12)]
@@ -28,18 +13,18 @@ BY_ANOTHER = [("a3", "near", "hub"), ("list", "in", "hub2")]
 
 
 def test_the_largest_crowds_go_first_whichever_end_they_stand_at():
-    graph = make_graph(IN + HAS + CHAIN + BY_ANOTHER)
+    graph = build(IN + HAS + CHAIN + BY_ANOTHER)
     pairs = 12 * 12 + 5 * 5 + len(CHAIN) + len(BY_ANOTHER)
     n = graph.num_entities
     assert prune_hubs(graph, pairs / n) is graph
-    assert shown(prune_hubs(graph, (pairs - 1) / n)) == {*HAS, *CHAIN, *BY_ANOTHER}
-    assert shown(prune_hubs(graph, (pairs - 144) / n)) == {*HAS, *CHAIN, *BY_ANOTHER}
-    assert shown(prune_hubs(graph, (pairs - 145) / n)) == {*CHAIN, *BY_ANOTHER}
-    assert shown(prune_hubs(graph, 0.0)) == {*CHAIN, *BY_ANOTHER}  # two are no crowd
+    assert relations(prune_hubs(graph, (pairs - 1) / n)) == {*HAS, *CHAIN, *BY_ANOTHER}
+    assert relations(prune_hubs(graph, (pairs - 144) / n)) == {*HAS, *CHAIN, *BY_ANOTHER}
+    assert relations(prune_hubs(graph, (pairs - 145) / n)) == {*CHAIN, *BY_ANOTHER}
+    assert relations(prune_hubs(graph, 0.0)) == {*CHAIN, *BY_ANOTHER}  # two are no crowd
 
 
 def test_entities_names_and_relations_keep_their_numbers():
-    graph = make_graph(IN + HAS + CHAIN)
+    graph = build(IN + HAS + CHAIN)
     less = prune_hubs(graph, 1.0)
     assert less.num_triples < graph.num_triples
     assert (less.entities, less.relations, less.names) == (graph.entities, graph.relations, graph.names)
@@ -47,5 +32,5 @@ def test_entities_names_and_relations_keep_their_numbers():
 
 
 def test_graphs_of_nothing_or_little_stay():
-    for graph in (make_graph([("a", "r", "b")]), KnowledgeGraph.build(make_frame([]), entities=["a"])):
+    for graph in (build([("a", "r", "b")]), build(entities=["a"])):
         assert prune_hubs(graph) is graph

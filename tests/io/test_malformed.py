@@ -7,17 +7,19 @@ name of the file at fault. The same table serves the readers, called directly, a
 from __future__ import annotations
 
 import gzip
+import io
 import json
+import os
 import pickle
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
-from safetensors.numpy import save_file
-from small_graphs import write
+from safetensors.numpy import save
 
 from rlea.errors import InputError
 from rlea.io.read import read
@@ -25,6 +27,7 @@ from rlea.io.readers import is_pair, read_graph, read_pair
 from rlea.io.readers.link_files import looks_like_links, read_link_rows
 from rlea.io.readers.links import read_matching_and_gold
 from rlea.io.readers.vectors import read_embeddings
+from small_graphs import write
 
 Build = Callable[[Path], list[str]]
 
@@ -109,16 +112,11 @@ def align(*places: Path, tmp: Path, **options: str) -> list[str]:
     return ["align", *map(str, places), *[word for key, value in settings.items() for word in (f"--{key}", value)]]
 
 
-def openea(changes: Mapping[str, Content], **options: str) -> Build:
-    return lambda tmp: align(write(tmp / "pair", OPENEA | dict(changes)), tmp=tmp, **options)
+def spoil(good: Mapping[str, str], folder: str, changes: Mapping[str, Content], **options: str) -> Build:
+    return lambda tmp: align(write(tmp / folder, {**good, **changes}), tmp=tmp, **options)
 
 
-def dbp15k(changes: Mapping[str, Content], **options: str) -> Build:
-    return lambda tmp: align(write(tmp / "zh_en" / "0_3", DBP15K | dict(changes)), tmp=tmp, **options)
-
-
-def pair(changes: Mapping[str, Content], **options: str) -> Build:
-    return lambda tmp: align(write(tmp / "pair", PAIR | dict(changes)), tmp=tmp, **options)
+openea, dbp15k, pair = partial(spoil, OPENEA, "pair"), partial(spoil, DBP15K, "zh_en/0_3"), partial(spoil, PAIR, "pair")
 
 
 def graph(name: str, content: Content) -> Build:
@@ -138,34 +136,30 @@ def tables(files: Mapping[str, Content]) -> Build:
 
 def seeds(name: str, content: Content) -> Build:
     def build(tmp: Path) -> list[str]:
-        write(tmp, PAIR)
-        path = write(tmp, {name: content}) / name
-        return align(tmp / "source.nt", tmp / "target.nt", tmp=tmp, seeds=str(path))
+        write(tmp, {**PAIR, name: content})
+        return align(tmp / "source.nt", tmp / "target.nt", tmp=tmp, seeds=str(tmp / name))
 
     return build
 
 
 def evaluate(links: Content, gold: Content) -> Build:
-    return lambda tmp: [
-        "evaluate",
-        *[str(write(tmp, {n: c}) / n) for n, c in (("links.tsv", links), ("gold.tsv", gold))],
-    ]
+    files = {"links.tsv": links, "gold.tsv": gold}
+    return lambda tmp: ["evaluate", *[str(write(tmp, files) / name) for name in files]]
+
+
+def saved(save: Callable[[io.BytesIO], object]) -> bytes:
+    """What a function writes to a file."""
+    stream = io.BytesIO()
+    save(stream)
+    return stream.getvalue()
 
 
 def parquet(columns: Mapping[str, Any]) -> bytes:
-    import io
-
-    stream = io.BytesIO()
-    pl.DataFrame(columns).write_parquet(stream)
-    return stream.getvalue()
+    return saved(pl.DataFrame(columns).write_parquet)
 
 
 def npy(array: Any, *, allow_pickle: bool = False) -> bytes:
-    import io
-
-    stream = io.BytesIO()
-    np.save(stream, array, allow_pickle=allow_pickle)
-    return stream.getvalue()
+    return saved(lambda stream: np.save(stream, array, allow_pickle=allow_pickle))
 
 
 IDS = "".join(f"http://{side}/{number}\n" for side in "st" for number in (1, 2, 3))
@@ -183,27 +177,16 @@ def vectors(name: str, files: Mapping[str, Content]) -> Build:
 
 
 def safetensors(matrices: Mapping[str, Any] | None = None, without: tuple[str, ...] = (), **metadata: Any) -> Build:
-    def build(tmp: Path) -> list[str]:
-        tensors = {"source": VECTORS[:3].copy(), "target": VECTORS[3:].copy()} | dict(matrices or {})
-        told = {side + "_ids": [f"http://{side[0]}/{n}" for n in (1, 2, 3)] for side in ("source", "target")}
-        told |= metadata
-        kept = {key: value for key, value in tensors.items() if key not in without}
-        text = json.dumps({key: value for key, value in told.items() if key not in without})
-        save_file(kept, tmp / "x.safetensors", {"rlea": text})
-        return align(write(tmp / "pair", PAIR), tmp=tmp, embedding=str(tmp / "x.safetensors"))
-
-    return build
+    told = {side + "_ids": [f"http://{side[0]}/{n}" for n in (1, 2, 3)] for side in ("source", "target")} | metadata
+    text = json.dumps({key: value for key, value in told.items() if key not in without})
+    return safetensors_of(text, matrices, without)
 
 
-def safetensors_of(text: str | None) -> Build:
-    """Good matrices with this text for metadata."""
-
-    def build(tmp: Path) -> list[str]:
-        matrices = {"source": VECTORS[:3].copy(), "target": VECTORS[3:].copy()}
-        save_file(matrices, tmp / "x.safetensors", None if text is None else {"rlea": text})
-        return align(write(tmp / "pair", PAIR), tmp=tmp, embedding=str(tmp / "x.safetensors"))
-
-    return build
+def safetensors_of(text: str | None, matrices: Mapping[str, Any] | None = None, without: tuple[str, ...] = ()) -> Build:
+    """Good matrices, but for those given, with this text for metadata."""
+    tensors = {"source": VECTORS[:3].copy(), "target": VECTORS[3:].copy()} | dict(matrices or {})
+    kept = {key: value for key, value in tensors.items() if key not in without}
+    return vectors("x.safetensors", {"x.safetensors": save(kept, None if text is None else {"rlea": text})})
 
 
 def word2vec(text: str) -> Build:
@@ -215,18 +198,14 @@ W2V = "".join(f"{name} 0.5 {row}\n" for row, name in enumerate(IDS.split()))
 LABELS = "id\tlabel\n" + "".join(f"{number}\t{name}\n" for number, name in enumerate(IDS.split()))
 
 
-def torch_model(table: Any = VECTORS, *, spoil: Callable[[Any], Any] = lambda model: model) -> bytes:
+def torch_model(table: Any = VECTORS, *, change: Callable[[Any], Any] = lambda model: model) -> bytes:
     """A module with the attribute names of PyKEEN's models, as torch saves it."""
-    import io
-
     import torch
 
     module = torch.nn.Module()
     module.entity_representations = torch.nn.ModuleList([torch.nn.Module()])
     module.entity_representations[0]._embeddings = torch.nn.Embedding.from_pretrained(torch.as_tensor(table))
-    stream = io.BytesIO()
-    torch.save(spoil(module), stream)
-    return stream.getvalue()
+    return saved(lambda stream: torch.save(change(module), stream))
 
 
 def pykeen(model: Callable[[], bytes | None] = torch_model, labels: Content = LABELS) -> Build:
@@ -240,18 +219,10 @@ def pykeen(model: Callable[[], bytes | None] = torch_model, labels: Content = LA
     return build
 
 
-def bfloat16_table() -> Any:
-    import torch
-
-    return torch.ones(6, 2, dtype=torch.bfloat16)
-
-
 class Harm:
     """Asks for a command to be run when it is unpickled."""
 
     def __reduce__(self) -> Any:
-        import os
-
         return os.system, ("exit 1",)
 
 
@@ -410,11 +381,11 @@ BAD_METADATA = [
 BAD_MODELS = [
     (lambda: None, "no such file"),
     (lambda: torch_model()[:-99], "damaged"),
-    (lambda: torch_model(spoil=lambda _: Harm()), "system'"),
-    (lambda: torch_model(spoil=lambda model: model.state_dict()), "holds OrderedDict", "no entity representations"),
-    (lambda: torch_model(spoil=without_table), "computes", ".npy"),
+    (lambda: torch_model(change=lambda _: Harm()), "system'"),
+    (lambda: torch_model(change=lambda model: model.state_dict()), "holds OrderedDict", "no entity representations"),
+    (lambda: torch_model(change=without_table), "computes", ".npy"),
     (lambda: torch_model(np.ones((2, 6)).T), "no plain matrix"),
-    (lambda: torch_model(bfloat16_table()), "bfloat16", "model.float"),
+    (lambda: torch_model(change=lambda model: model.bfloat16()), "bfloat16", "model.float"),
 ]
 # Labels of PyKEEN.
 BAD_LABELS = [

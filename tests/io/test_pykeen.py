@@ -19,11 +19,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_graphs import only_entities
 
 from rlea.errors import InputError
 from rlea.io.readers.pykeen import read_pykeen
 from rlea.io.readers.vectors import read_embeddings
+from small_graphs import only_entities
 
 
 class Representation(torch.nn.Module):

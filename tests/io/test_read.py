@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,12 +11,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from small_graphs import ids
 
 import rlea
 from rlea.demo import demo_folder
 from rlea.errors import InputError
 from rlea.graph import GraphPair, KnowledgeGraph
+from small_graphs import ids, put, write
 
 TRIPLES = [("http://a/1", "http://a/near", "http://a/2"), ("http://a/2", "http://a/near", "http://a/3")]
 LITERALS = [("http://a/1", "http://a/year", "1900"), ("http://a/2", "http://a/name", "two")]
@@ -57,61 +56,38 @@ def store(text: str) -> Any:
     return made
 
 
-@pytest.fixture
-def file(tmp_path: Path) -> Callable[[str, str], Path]:
-    def write(name: str, text: str) -> Path:
-        (tmp_path / name).write_text(text, encoding="utf-8")
-        return tmp_path / name
-
-    return write
-
-
 # ---- graphs ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: frame(TRIPLES, *NAMES),
-        lambda: frame(TRIPLES, *NAMES).lazy(),
-        lambda: frame(TRIPLES, "Subject", "predicate", "object").with_columns(row=1).select("row", pl.exclude("row")),
-        lambda: frame(TRIPLES, "one", "two", "three"),
-        lambda: frame(TRIPLES, *NAMES).cast(pl.Categorical),
-        lambda: pandas_frame(TRIPLES, list(NAMES)),
-        lambda: pandas_frame(TRIPLES),
-        lambda: TRIPLES,
-        lambda: iter([list(row) for row in TRIPLES]),
-        lambda: {"triples": TRIPLES},
-        lambda: rdflib_graph(NT),
-        lambda: rdflib_dataset(NT),
-        lambda: store(NT),
-        lambda: KnowledgeGraph.build(frame(TRIPLES, *NAMES)),
-    ],
-    ids=[
-        *(
-            "polars",
-            "lazy",
-            "synonyms",
-            "by position",
-            "categories",
-            "pandas",
-            "pandas by position",
-            "rows",
-            "iterator",
-        ),
-        *("dict", "rdflib", "rdflib dataset", "store", "graph"),
-    ],
-)
-def test_every_kind_of_graph_is_the_same_graph(make, file):
-    expected = rlea.read(file("a.nt", NT), OTHER)
-    pair = rlea.read(make(), OTHER)
+GRAPHS = {
+    "polars": lambda: frame(TRIPLES, *NAMES),
+    "lazy": lambda: frame(TRIPLES, *NAMES).lazy(),
+    "synonyms": lambda: frame(TRIPLES, "Subject", "predicate", "object").with_row_index("row"),
+    "by position": lambda: frame(TRIPLES, "one", "two", "three"),
+    "categories": lambda: frame(TRIPLES, *NAMES).cast(pl.Categorical),
+    "pandas": lambda: pandas_frame(TRIPLES, list(NAMES)),
+    "pandas by position": lambda: pandas_frame(TRIPLES),
+    "rows": lambda: TRIPLES,
+    "iterator": lambda: iter([list(row) for row in TRIPLES]),
+    "dict": lambda: {"triples": TRIPLES},
+    "rdflib": lambda: rdflib_graph(NT),
+    "rdflib dataset": lambda: rdflib_dataset(NT),
+    "store": lambda: store(NT),
+    "graph": lambda: KnowledgeGraph.build(frame(TRIPLES, *NAMES)),
+}
+
+
+@pytest.mark.parametrize("kind", GRAPHS)
+def test_every_kind_of_graph_is_the_same_graph(kind, tmp_path):
+    expected = rlea.read(put(tmp_path / "a.nt", NT), OTHER)
+    pair = rlea.read(GRAPHS[kind](), OTHER)
     assert pair.fingerprint == expected.fingerprint
     assert (pair.name, expected.name) == ("source-target", "a-target")
     assert pair.default_pool == "all"
 
 
-def test_literals_come_with_a_dict_of_tables_or_with_rdf(file):
-    expected = rlea.read(file("a.nt", NT + FACTS), OTHER).source
+def test_literals_come_with_a_dict_of_tables_or_with_rdf(tmp_path):
+    expected = rlea.read(put(tmp_path / "a.nt", NT + FACTS), OTHER).source
     assert len(expected.literals) == 2
     literals = frame(LITERALS, "entity", "attribute", "value")
     for source in (
@@ -131,9 +107,9 @@ def test_literals_come_with_a_dict_of_tables_or_with_rdf(file):
     assert names == ("Anna", "2", "3", "Bea")
 
 
-def test_rdf_in_memory_follows_the_rules_of_files(file):
+def test_rdf_in_memory_follows_the_rules_of_files(tmp_path):
     text = NT + '_:b1 <http://a/near> <urn:rlea:a%20b> .\n<http://a/1> <http://a/name> "\\u00e9\\n\\"x\\""@de-AT .\n'
-    expected = rlea.read(file("a.nt", text), OTHER).source
+    expected = rlea.read(put(tmp_path / "a.nt", text), OTHER).source
     assert "a b" in expected.entities
     for source in (rdflib_graph(text), store(text)):
         graph = rlea.read(source, OTHER).source
@@ -145,24 +121,23 @@ def test_rdf_in_memory_follows_the_rules_of_files(file):
 # ---- links ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: frame(PAIRS, "source", "target"),
-        lambda: frame(PAIRS, "left", "right"),
-        lambda: frame(PAIRS, "source", "target").with_columns(confidence=0.5),
-        lambda: pandas_frame([(*pair, 0.5) for pair in PAIRS], ["source", "target", "confidence"]),
-        lambda: pandas_frame([(PAIRS[0] + (None,)), (*PAIRS[1], 1.0)]),
-        lambda: PAIRS,
-        lambda: (pair for pair in PAIRS),
-        lambda: [(*PAIRS[0], np.float32(0.25)), PAIRS[1]],
-        lambda: dict(PAIRS),
-    ],
-    ids=["polars", "by position", "confidence", "pandas", "no confidence", "pairs", "iterator", "triples", "dict"],
-)
-def test_every_kind_of_links_is_the_same_links(make):
-    assert ids(rlea.read(TRIPLES, OTHER, seeds=make()).train) == [(0, 0), (2, 2)]
-    pair = rlea.read(TRIPLES, OTHER, seeds=PAIRS[:1], valid=[("http://a/2", "http://b/2")], gold=make())
+LINKS = {
+    "polars": lambda: frame(PAIRS, "source", "target"),
+    "by position": lambda: frame(PAIRS, "left", "right"),
+    "confidence": lambda: frame(PAIRS, "source", "target").with_columns(confidence=0.5),
+    "pandas": lambda: pandas_frame([(*pair, 0.5) for pair in PAIRS], ["source", "target", "confidence"]),
+    "no confidence": lambda: pandas_frame([(PAIRS[0] + (None,)), (*PAIRS[1], 1.0)]),
+    "pairs": lambda: PAIRS,
+    "iterator": lambda: (pair for pair in PAIRS),
+    "triples": lambda: [(*PAIRS[0], np.float32(0.25)), PAIRS[1]],
+    "dict": lambda: dict(PAIRS),
+}
+
+
+@pytest.mark.parametrize("kind", LINKS)
+def test_every_kind_of_links_is_the_same_links(kind):
+    assert ids(rlea.read(TRIPLES, OTHER, seeds=LINKS[kind]()).train) == [(0, 0), (2, 2)]
+    pair = rlea.read(TRIPLES, OTHER, seeds=PAIRS[:1], valid=[("http://a/2", "http://b/2")], gold=LINKS[kind]())
     assert (ids(pair.train), ids(pair.valid), ids(pair.test)) == ([(0, 0)], [(1, 1)], [(2, 2)])
     assert "gold: left out 1 of 2 links that also stand in another split, the first at row 1" in pair.notes[0]
 
@@ -218,9 +193,9 @@ def test_bad_frames_of_pandas_and_empty_stores():
 # ---- what the pair came from ----------------------------------------------------------------------------------------
 
 
-def test_inputs_are_the_absolute_paths_that_were_given(file, tmp_path, monkeypatch):
-    file("a.nt", NT)
-    links = file("links.tsv", "http://a/1\thttp://b/1\n")
+def test_inputs_are_the_absolute_paths_that_were_given(tmp_path, monkeypatch):
+    put(tmp_path / "a.nt", NT)
+    links = put(tmp_path / "links.tsv", "http://a/1\thttp://b/1\n")
     monkeypatch.chdir(tmp_path)
     pair = rlea.read("a.nt", OTHER, seeds=Path("links.tsv"), valid=[("http://a/2", "http://b/2")])
     assert pair.inputs == {"source": str(tmp_path / "a.nt"), "seeds": str(links)}
@@ -233,9 +208,7 @@ def test_inputs_are_the_absolute_paths_that_were_given(file, tmp_path, monkeypat
 def test_inputs_of_a_folder_with_folds(tmp_path):
     files = {"rel_triples_1": "a\tr\tb\n", "rel_triples_2": "x\tr\ty\n", "ent_links": "a\tx\n"}
     files |= {f"721_5fold/2/{name}_links": "a\tx\n" for name in ("train", "valid", "test")}
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
+    write(tmp_path, files)
     assert rlea.read(tmp_path, fold="2").inputs == {"source": str(tmp_path), "fold": "2"}
 
 
@@ -249,8 +222,8 @@ def test_inputs_survive_changes_and_are_no_part_of_the_fingerprint():
     assert GraphPair("x", pair.source, pair.target).inputs == {}
 
 
-def test_nothing_is_imported_that_is_not_used(file):
-    path = file("a.tsv", "a\tr\tb\n")
+def test_nothing_is_imported_that_is_not_used(tmp_path):
+    path = put(tmp_path / "a.tsv", "a\tr\tb\n")
     program = (
         "import sys, rlea\n"
         f"rlea.read({str(path)!r}, [('x', 'r', 'y')], seeds=[('a', 'x')])\n"

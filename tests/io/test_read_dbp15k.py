@@ -3,10 +3,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from small_graphs import named, write
 
 from rlea.io.readers import read_pair
 from rlea.io.readers.dbp15k import read_dbp15k
+from small_graphs import named, write
 
 # Test pairs 0-3 and 1-4, a seed with the shared number 9; relation 0 is shared, relation 1 is each graph's own.
 FILES = {

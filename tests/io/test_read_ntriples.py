@@ -17,6 +17,7 @@ from rlea.graph.iri import to_iri
 from rlea.io.readers import ntriples, rdf
 from rlea.io.readers.ntriples import RDF_TYPE, RDFS_RESOURCE
 from rlea.io.readers.rdf import read_rdf
+from small_graphs import literal_frame, put, triple_frame
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
@@ -43,12 +44,6 @@ def outcome(read: Callable[[Path], KnowledgeGraph | None], path: Path) -> tuple[
     if graph is None:
         return ()
     return (graph.fingerprint, *graph.entities, *graph.relations, *graph.literals.values)
-
-
-def put(folder: Path, content: str | bytes, name: str = "x.nt") -> Path:
-    path = folder / name
-    path.write_bytes(content.encode() if isinstance(content, str) else content)
-    return path
 
 
 # ---- files of the usual forms ---------------------------------------------------------------------------------------
@@ -118,12 +113,7 @@ quad_lines = st.one_of(quads, quads, comments, gaps)
 
 @pytest.mark.parametrize("name", ["x.nt", "x.nq"])
 @quick
-@given(
-    st.data(),
-    st.sampled_from(["\n", "\r\n"]),
-    st.booleans(),
-    st.sampled_from(["plain", "gzip", "byte order mark"]),
-)
+@given(st.data(), st.sampled_from(["\n", "\r\n"]), st.booleans(), st.sampled_from(["plain", "gzip", "byte order mark"]))
 def test_usual_lines_are_read_by_columns_alike(
     tmp_path: Path, name: str, data: st.DataObject, line_end: str, ends: bool, packing: str
 ) -> None:
@@ -133,7 +123,7 @@ def test_usual_lines_are_read_by_columns_alike(
         content = gzip.compress(content, mtime=0)
     elif packing == "byte order mark":
         content = b"\xef\xbb\xbf" + content
-    path = put(tmp_path, content, name)
+    path = put(tmp_path / name, content)
     found = outcome(by_columns, path)
     assert found
     assert found == outcome(by_statements, path)
@@ -157,7 +147,7 @@ near_statements = st.tuples(
 @settings(quick, max_examples=120)
 @given(st.lists(st.one_of(soups, near_statements, statements), max_size=4), st.sampled_from(["x.nt", "x.nq"]))
 def test_odd_lines_give_the_same_graph_or_the_same_error(tmp_path: Path, written: list[str], name: str) -> None:
-    path = put(tmp_path, "\n".join(written), name)
+    path = put(tmp_path / name, "\n".join(written))
     expected = outcome(by_statements, path)
     assert outcome(by_columns, path) in ((), expected)
     assert outcome(read_rdf, path) == expected
@@ -195,24 +185,6 @@ BAD = [
     b'<http://a> <http://p> "\xff" .',
     b'<http://a> <http://p> "\xed\xa0\x80" .',
 ]
-
-
-@pytest.mark.parametrize("bad", BAD, ids=repr)
-def test_one_bad_line_is_the_same_error(bad: str | bytes, tmp_path: Path) -> None:
-    good = [f"<http://e/{number}> {P} <http://e/{number * 7 % 50}> .".encode() for number in range(50)]
-    good[30] = bad.encode() if isinstance(bad, str) else bad
-    path = put(tmp_path, b"\n".join([*good, b""]))
-    assert by_columns(path) is None
-    with pytest.raises(InputError) as expected:
-        by_statements(path)
-    with pytest.raises(InputError) as raised:
-        read_rdf(path)
-    assert str(raised.value) == str(expected.value)
-    assert raised.value.line == expected.value.line
-    if "<<( " not in str(bad):
-        assert raised.value.line in (31, 32)  # where the parser sees it
-
-
 RARE = [
     f'{A} {P} "two\nlines" .',
     f'{A} {P} "x" .\r{A} {P} "y" .',
@@ -225,12 +197,19 @@ RARE = [
 ]
 
 
-@pytest.mark.parametrize("rare", RARE, ids=repr)
-def test_rare_forms_are_left_to_the_parser(rare: str | bytes, tmp_path: Path) -> None:
-    path = put(tmp_path, rare)
+@pytest.mark.parametrize("line", [*BAD, *RARE], ids=repr)
+def test_bad_and_rare_forms_are_left_to_the_parser(line: str | bytes, tmp_path: Path) -> None:
+    lines = [f"<http://e/{number}> {P} <http://e/{number * 7 % 50}> .".encode() for number in range(50)]
+    lines[30] = line.encode() if isinstance(line, str) else line
+    path = put(tmp_path / "x.nt", b"\n".join([*lines, b""]))
     assert by_columns(path) is None
     assert outcome(read_rdf, path) == outcome(by_statements, path)
-    assert read_rdf(path).num_entities > 0
+    if line in RARE:
+        assert read_rdf(path).num_entities > 50
+        return
+    with pytest.raises(InputError) as raised:
+        read_rdf(path)
+    assert "<<( " in str(line) or raised.value.line in (31, 32)  # where the parser sees it
 
 
 # ---- blocks ---------------------------------------------------------------------------------------------------------
@@ -244,7 +223,7 @@ def test_blocks_do_not_show(block_bytes: int, packing: str, tmp_path: Path, monk
         f"<http://e/{number}> <{RDF_TYPE}> <http://e/{number % 4}> . # ü"
         for number in range(60)
     ).encode()
-    path = put(tmp_path, gzip.compress(text) if packing == "gzip" else text)
+    path = put(tmp_path / "x.nt", gzip.compress(text) if packing == "gzip" else text)
     expected = outcome(by_columns, path)
     assert expected == outcome(by_statements, path)
     monkeypatch.setattr(ntriples, "_BLOCK_BYTES", block_bytes)
@@ -255,18 +234,9 @@ def test_blocks_do_not_show(block_bytes: int, packing: str, tmp_path: Path, monk
 
 def test_a_line_without_end_is_not_collected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ntriples, "_BLOCK_BYTES", 100)
-    path = put(tmp_path, f'{A} {P} "{"x" * 1000}" .')
+    path = put(tmp_path / "x.nt", f'{A} {P} "{"x" * 1000}" .')
     assert by_columns(path) is None
     assert [len(value) for value in read_rdf(path).literals.values] == [1000]
-
-
-def test_a_damaged_gzip_file_is_the_same_error(tmp_path: Path) -> None:
-    packed = gzip.compress("".join(f"<http://e/{n}> {P} {A} .\n" for n in range(500)).encode())
-    for content in (packed[:-20], packed[:200] + b"\0\0\0\0" + packed[204:]):
-        path = put(tmp_path, content, "x.nt.gz")
-        assert by_columns(path) is None
-        with pytest.raises(InputError, match="gzip data is damaged"):
-            read_rdf(path)
 
 
 # ---- what it stands on ----------------------------------------------------------------------------------------------
@@ -279,9 +249,7 @@ words = st.text(letters, max_size=3)
 def test_categories_and_strings_build_the_same_graph(
     triples: list[tuple[str, ...]], literals: list[tuple[str, ...]], shared: bool
 ) -> None:
-    heads = pl.DataFrame(triples, schema=dict.fromkeys(["head", "relation", "tail"], pl.String), orient="row")
-    columns = ["entity", "attribute", "value", "datatype", "language"]
-    facts = pl.DataFrame(literals, schema=dict.fromkeys(columns, pl.String), orient="row")
+    heads, facts = triple_frame(triples), literal_frame(literals)
     kinds = [pl.Categorical(pl.Categories.random()) for _ in range(2)]
     coded_heads = heads.with_columns(pl.col("head", "relation").cast(kinds[0]), pl.col("tail").cast(kinds[shared]))
     coded_facts = facts.with_columns(pl.exclude("value", "language").cast(kinds[0]))

@@ -10,11 +10,11 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from small_graphs import facts, named, write
 
 from rlea.io.readers import read_pair
 from rlea.io.readers.literals import split_literals, unescape
 from rlea.io.readers.openea import pair_name, read_openea
+from small_graphs import facts, named, write
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from small_graphs import facts, relations
 
 from rlea.graph.iri import to_iri
 from rlea.io.readers import read_graph
 from rlea.io.readers.rdf import RDF_TYPE, RDFS_RESOURCE, read_rdf
+from small_graphs import facts, put, relations
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
@@ -47,13 +47,8 @@ TRIG = TURTLE.replace("e:Anna a", "e:g { e:Anna a").replace("xsd:gYear .", "xsd:
 FORMATS = {"x.nt": NT, "x.ttl": TURTLE, "x.rdf": RDF_XML, "x.owl": RDF_XML, "x.nq": NQ, "x.trig": TRIG}
 
 
-def write(folder: Path, name: str, text: str) -> Path:
-    (folder / name).write_text(text, encoding="utf-8")
-    return folder / name
-
-
 def test_what_becomes_of_triples(tmp_path: Path) -> None:
-    graph = read_rdf(write(tmp_path, "x.nt", NT))
+    graph = read_rdf(put(tmp_path / "x.nt", NT))
     assert graph.entities == ("http://e/Anna", "http://e/Bea")  # the class is none
     assert relations(graph) == {("http://e/Anna", "http://e/knows", "http://e/Bea")}
     assert facts(graph) == {
@@ -68,7 +63,7 @@ def test_what_becomes_of_triples(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("packing", ["plain", "gzip", "gzip under a plain name", "byte order mark", "carriage returns"])
 def test_every_format_gives_the_same_graph(name: str, packing: str, tmp_path: Path) -> None:
-    expected = read_rdf(write(tmp_path, "expected.nt", NT)).fingerprint
+    expected = read_rdf(put(tmp_path / "expected.nt", NT)).fingerprint
     content = FORMATS[name].encode()
     path = tmp_path / (name + ".gz" if packing == "gzip" else name)
     if packing.startswith("gzip"):
@@ -83,39 +78,39 @@ def test_every_format_gives_the_same_graph(name: str, packing: str, tmp_path: Pa
 
 def test_blank_nodes_keep_labels_and_others_get_the_same_one_each_time(tmp_path: Path) -> None:
     text = "<http://a> <http://r> [ <http://q> _:named ; <http://p> 1 ] .\n[] <http://r> <http://a> ."
-    path = write(tmp_path, "x.ttl", text)
+    path = put(tmp_path / "x.ttl", text)
     first, second = read_rdf(path), read_rdf(path)
     assert first.fingerprint == second.fingerprint
     assert set(first.entities) == {"http://a", "_:named", "_:[1]", "_:[2]"}
-    assert read_rdf(write(tmp_path, "x.nt", "_:b1 <http://r> _:b2 .")).entities == ("_:b1", "_:b2")
+    assert read_rdf(put(tmp_path / "x.nt", "_:b1 <http://r> _:b2 .")).entities == ("_:b1", "_:b2")
 
 
 def test_long_labels_in_ntriples_are_labels(tmp_path: Path) -> None:
     label = "_:" + "b6df8980b2b49a50f38407fd0c0ce2bb"
-    assert label in read_rdf(write(tmp_path, "x.nt", f"{label} <http://r> <http://o> .")).entities
+    assert label in read_rdf(put(tmp_path / "x.nt", f"{label} <http://r> <http://o> .")).entities
 
 
 def test_entities_are_declared_without_literals(tmp_path: Path) -> None:
     text = f"<http://alone> <{RDF_TYPE}> <{RDFS_RESOURCE}> .\n"
-    graph = read_rdf(write(tmp_path, "x.nt", text))
+    graph = read_rdf(put(tmp_path / "x.nt", text))
     assert graph.entities == ("http://alone",)
     assert len(graph.literals) == graph.num_triples == 0
 
 
 def test_statements_about_the_file_are_left_out(tmp_path: Path) -> None:
     text = "<> <http://r> <http://a> . <http://a> <http://r> <> . <http://a> <http://r> <http://b> ."
-    assert relations(read_rdf(write(tmp_path, "x.ttl", text))) == {("http://a", "http://r", "http://b")}
+    assert relations(read_rdf(put(tmp_path / "x.ttl", text))) == {("http://a", "http://r", "http://b")}
 
 
 def test_dirty_iris_are_taken_as_they_are(tmp_path: Path) -> None:
-    graph = read_rdf(write(tmp_path, "x.nt", '<http://a b"{}> <http://r> <relative> .\n'))
+    graph = read_rdf(put(tmp_path / "x.nt", '<http://a b"{}> <http://r> <relative> .\n'))
     assert graph.entities == ('http://a b"{}', "relative")
 
 
 def test_element_names_in_newer_letters(tmp_path: Path) -> None:
     """The XML check must not refuse letters that came to Unicode after 1996."""
     text = RDF_XML.replace("e:nick", "e:Șș")
-    assert "http://e/Șș" in read_rdf(write(tmp_path, "x.rdf", text)).attributes
+    assert "http://e/Șș" in read_rdf(put(tmp_path / "x.rdf", text)).attributes
 
 
 names = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), min_size=1, max_size=12)
@@ -129,7 +124,7 @@ def test_our_own_iris_become_identifiers(tmp_path: Path, first: str, second: str
         f'<{to_iri(first)}> <{to_iri(third)}> "urn:rlea:x" .',
         f"<{to_iri(first)}> <{RDF_TYPE}> <{to_iri(second)}> .",
     ]
-    graph = read_rdf(write(tmp_path, "x.nt", "\n".join(lines)))
+    graph = read_rdf(put(tmp_path / "x.nt", "\n".join(lines)))
     assert relations(graph) == {(first, second, third)}
     assert facts(graph) == {(first, third, "urn:rlea:x", "", ""), (first, RDF_TYPE, second, RDFS_RESOURCE, "")}
 
@@ -139,7 +134,7 @@ def test_the_time_to_read_grows_with_the_file(tmp_path: Path) -> None:
 
     def seconds(number: int) -> float:
         lines = (f"<http://e/{i % 20000}> <http://r/{i % 90}> <http://e/{i * 7919 % 20011}> .\n" for i in range(number))
-        path = write(tmp_path, f"{number}.nt", "".join(lines))
+        path = put(tmp_path / f"{number}.nt", "".join(lines))
         start = time.process_time()
         assert read_rdf(path).num_triples == number
         return time.process_time() - start

@@ -8,11 +8,11 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from small_graphs import relations
 
 from rlea.errors import InputError
 from rlea.io.readers import read_graph
 from rlea.io.readers.tables import read_triples_table
+from small_graphs import relations
 
 ROWS = [("b", "r", "a"), ("a", "q", "c,d"), ('"x"', "r", "a")]
 

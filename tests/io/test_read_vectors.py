@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
-from small_graphs import only_entities
 
 from rlea.errors import InputError
 from rlea.io.readers.vectors import read_embeddings
 from rlea.search.embeddings import Embeddings
+from small_graphs import only_entities
 
 S, T = only_entities("s b", "s a", "s\u00a0c"), only_entities("t2", "t1")
 TRUTH = {"s a": [1.0, 2.0], "s b": [3.0, 4.0], "s\u00a0c": [5.0, -6.5], "t1": [0.5, 0.25], "t2": [-1.0, 1e-3]}

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from safetensors import safe_open
 from scipy.sparse import csr_matrix
-from small_graphs import only_entities
 
 from rlea.errors import InputError
 from rlea.io.readers.vectors import read_embeddings
 from rlea.io.writers import vectors
 from rlea.io.writers.vectors import check_storable, write_embeddings
 from rlea.search.embeddings import Embeddings
+from small_graphs import only_entities
 
 SOURCE, TARGET = only_entities("a", 'q"uote', "汉\n字"), only_entities("x", "y")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from rlea.cli import align, files, study
-from rlea.cli.app import app
+from rlea.cli.options import app
 from rlea.views.terminal import as_text, err
 
 __all__ = ["align", "app", "files", "main", "study"]

@@ -7,40 +7,10 @@ from typing import Annotated
 
 import typer
 
-from rlea.cli.app import (
-    ADVANCED,
-    ALIGN,
-    DECISION,
-    INPUT,
-    Candidates,
-    Channels,
-    Device,
-    Embeddings,
-    Encoder,
-    Fold,
-    Hide,
-    Json,
-    Output,
-    Pool,
-    Preset,
-    Quiet,
-    Search,
-    Seed,
-    app,
-)
-from rlea.views.terminal import (
-    as_text,
-    bench_table,
-    channel_table,
-    describe,
-    link_table,
-    out,
-    print_json,
-    progress_bars,
-    result_table,
-    show_notes,
-    show_strings,
-)
+from rlea.cli import options
+from rlea.cli.options import ADVANCED, ALIGN, DECISION, INPUT, Json, Quiet, app
+from rlea.views import terminal
+from rlea.views.terminal import as_text, describe, out, print_json, progress_bars
 
 CLASSIC = ("nearest", "hungarian", "best-first")  # what the demo compares all evidence with
 
@@ -75,11 +45,11 @@ def demo(
         print_json({"rows": [result.summary() for result in results], "output": [str(path) for path in written]})
         return
     out.print(f"\n[bold]{as_text(describe(pair))}[/bold]")
-    show_notes(pair, quiet)
-    out.print(bench_table(results))
-    out.print(channel_table(results[-1]))
+    terminal.show_notes(pair, quiet)
+    out.print(terminal.bench_table(results))
+    out.print(terminal.channel_table(results[-1]))
     out.print(f"[dim]{as_text(results[-1].summary()['started'])}.[/dim]")
-    out.print(link_table(results[-1]))
+    out.print(terminal.link_table(results[-1]))
     out.print(f"Links in four formats, the record and a report: [bold]{as_text(str(output))}/report.html[/bold]")
 
 
@@ -98,12 +68,12 @@ def align(
     gold: Annotated[
         Path | None, typer.Option(help="Known links to score the result with.", rich_help_panel=INPUT)
     ] = None,
-    fold: Fold = None,
-    pool: Pool = "auto",
-    channels: Channels = "",
-    embedding: Embeddings = None,
-    encoder: Encoder = "",
-    hide: Hide = "",
+    fold: options.Fold = None,
+    pool: options.Pool = "auto",
+    channels: options.Channels = "",
+    embedding: options.Embeddings = None,
+    encoder: options.Encoder = "",
+    hide: options.Hide = "",
     matcher: Annotated[
         str,
         typer.Option(
@@ -129,16 +99,16 @@ def align(
     agent: Annotated[
         str, typer.Option(help="A trained agent (`rlea train`), in place of training one.", rich_help_panel=DECISION)
     ] = "",
-    candidates: Candidates = 50,
-    search: Search = "auto",
+    candidates: options.Candidates = 50,
+    search: options.Search = "auto",
     joint: Annotated[
         int,
         typer.Option(help="Rounds in which the agent's sure links train the vectors anew.", rich_help_panel=ADVANCED),
     ] = 0,
-    preset: Preset = "context",
-    seed: Seed = 0,
-    device: Device = "auto",
-    output: Output = None,
+    preset: options.Preset = "context",
+    seed: options.Seed = 0,
+    device: options.Device = "auto",
+    output: options.Output = None,
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -186,14 +156,14 @@ def align(
         print_json(result.summary())
         return
     out.print(f"[bold]{as_text(describe(pair))}[/bold]")
-    show_notes(pair, quiet)
-    out.print(result_table(result))
+    terminal.show_notes(pair, quiet)
+    out.print(terminal.result_table(result))
     for caution in result.cautions:
         out.print(f"[yellow]Note:[/yellow] {as_text(caution)}.")
-    show_strings(result)
-    if (contributed := channel_table(result)) is not None:
+    terminal.show_strings(result)
+    if (contributed := terminal.channel_table(result)) is not None:
         out.print(contributed)
-    out.print(link_table(result))
+    out.print(terminal.link_table(result))
     if written:
         out.print("Written: " + ", ".join(as_text(str(path)) for path in written))
     elif not quiet:
@@ -204,8 +174,7 @@ def align(
 def explain_run(
     run: Annotated[Path, typer.Argument(help="A folder that `rlea align --output` wrote.")],
     source: Annotated[
-        str,
-        typer.Argument(metavar="ENTITY", help="Its identifier or name. With TARGET, one of the first graph."),
+        str, typer.Argument(metavar="ENTITY", help="Its identifier or name. With TARGET, one of the first graph.")
     ],
     target: Annotated[str | None, typer.Argument(help="One of the second graph, matched with it or not.")] = None,
     json_: Json = False,
@@ -219,11 +188,11 @@ def explain_run(
     from rlea.views.explain import explain
     from rlea.views.explanation import explanation_view
 
-    answer = explain(run, source, target)
+    told = explain(run, source, target)
     if json_:
-        print_json(asdict(answer))
-        return
-    out.print(explanation_view(answer))
+        print_json(asdict(told))
+    else:
+        out.print(explanation_view(told))
 
 
 @app.command("report", rich_help_panel=ALIGN)
@@ -241,5 +210,5 @@ def report_run(
     written = str(write_report(run, output))
     if json_:
         print_json({"written": written})
-        return
-    out.print("Written: " + as_text(written), soft_wrap=True, highlight=False)
+    else:
+        out.print("Written: " + as_text(written), soft_wrap=True, highlight=False)

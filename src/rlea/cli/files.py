@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from rlea.cli.app import FILES, Fold, Json, Quiet, Seed, app
-from rlea.views.terminal import as_text, err, out, print_json, progress_bars
+from rlea.cli.options import FILES, Fold, Json, Quiet, Seed, answer, app
+from rlea.views.terminal import as_text, err, progress_bars
 
 
 @app.command(rich_help_panel=FILES)
@@ -30,12 +30,9 @@ def convert(
     from rlea import commands
 
     summary = commands.convert(source, target, to=to, fold=fold)
-    if json_:
-        print_json(summary)
-        return
-    for note in summary["notes"]:
+    for note in [] if json_ else summary["notes"]:
         err.print(f"[yellow]Note:[/yellow] {as_text(note)}")
-    out.print(f"Written: {as_text(summary['written'])}")
+    answer(json_, summary, lambda: f"Written: {as_text(summary['written'])}")
 
 
 @app.command(rich_help_panel=FILES)
@@ -75,7 +72,4 @@ def synthesize(
             dangling=dangling,
             seed=seed,
         )
-    if json_:
-        print_json(summary)
-        return
-    out.print("Written: " + as_text(str(output)))
+    answer(json_, summary, lambda: "Written: " + as_text(str(output)))

@@ -3,56 +3,30 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
-from rlea.cli.app import (
-    STUDY,
-    Candidates,
-    Channels,
-    Device,
-    Embeddings,
-    Fold,
-    Hide,
-    Json,
-    Pool,
-    Preset,
-    Quiet,
-    Search,
-    Seed,
-    app,
-)
-from rlea.views.terminal import (
-    as_text,
-    bench_table,
-    describe,
-    err,
-    fact_table,
-    markdown_view,
-    out,
-    print_json,
-    progress_bars,
-    show_notes,
-    show_strings,
-)
+from rlea.cli import options
+from rlea.cli.options import STUDY, Json, Quiet, answer, answer_list, app
+from rlea.views import terminal
+from rlea.views.terminal import as_text, err, fact_table, out, print_json, progress_bars
 
 
 @app.command(rich_help_panel=STUDY)
 def bench(
     pair_folder: Annotated[Path, typer.Argument(metavar="PAIR", help="A benchmark folder: links are known.")],
-    embedding: Embeddings = None,
+    embedding: options.Embeddings = None,
     matchers: Annotated[
         str, typer.Option(help="[cyan]all[/cyan] that need no training, or names separated by commas.")
     ] = "all",
-    candidates: Candidates = 50,
-    search: Search = "auto",
-    pool: Pool = "auto",
-    hide: Hide = "",
-    fold: Fold = None,
-    seed: Seed = 0,
-    device: Device = "auto",
+    candidates: options.Candidates = 50,
+    search: options.Search = "auto",
+    pool: options.Pool = "auto",
+    hide: options.Hide = "",
+    fold: options.Fold = None,
+    seed: options.Seed = 0,
+    device: options.Device = "auto",
     output: Annotated[
         Path | None, typer.Option(help="Keep the table with the record of the run in this JSON file.")
     ] = None,
@@ -93,10 +67,10 @@ def bench(
     if json_:
         print_json(commands.bench_summary(results))
         return
-    out.print(f"[bold]{as_text(describe(pair))}[/bold]")
-    show_notes(pair, quiet)
-    out.print(bench_table(results))
-    show_strings(results[0])
+    out.print(f"[bold]{as_text(terminal.describe(pair))}[/bold]")
+    terminal.show_notes(pair, quiet)
+    out.print(terminal.bench_table(results))
+    terminal.show_strings(results[0])
 
 
 @app.command(rich_help_panel=STUDY)
@@ -104,11 +78,11 @@ def embed(
     pair_folder: Annotated[Path, typer.Argument(metavar="PAIR", help="A benchmark or pair folder.")],
     model: Annotated[str, typer.Option(help="The model to train.")] = "aligne",
     output: Annotated[Path, typer.Option(help="A .safetensors file.")] = Path("vectors.safetensors"),
-    hide: Hide = "",
-    fold: Fold = None,
-    seed: Seed = 0,
+    hide: options.Hide = "",
+    fold: options.Fold = None,
+    seed: options.Seed = 0,
     epochs: Annotated[int | None, typer.Option(help="At most so many; the model's own number if not given.")] = None,
-    device: Device = "auto",
+    device: options.Device = "auto",
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -120,33 +94,27 @@ def embed(
     from rlea.graph.masking import parse_hidden
 
     with progress_bars(quiet or json_) as report:
-        more = {"device": device, "epochs": epochs}
-        hidden = parse_hidden(hide)
-        summary = commands.embed_to_file(
-            pair_folder, model, output, fold=fold, seed=seed, hidden=hidden, progress=report, **more
-        )
-    if json_:
-        print_json(summary)
-        return
+        more: dict[str, Any] = {"hidden": parse_hidden(hide), "device": device, "epochs": epochs, "progress": report}
+        summary = commands.embed_to_file(pair_folder, model, output, fold=fold, seed=seed, **more)
     facts = {**summary["training"], **{key: value for key, value in summary.items() if key != "training"}}
-    out.print(fact_table(f"{model} on {summary['pair']}", facts))
+    answer(json_, summary, lambda: fact_table(f"{model} on {summary['pair']}", facts))
 
 
 @app.command(rich_help_panel=STUDY)
 def train(
     pair_folder: Annotated[Path, typer.Argument(metavar="PAIR", help="A benchmark or pair folder.")],
-    embedding: Embeddings = None,
-    channels: Channels = "",
-    preset: Preset = "context",
+    embedding: options.Embeddings = None,
+    channels: options.Channels = "",
+    preset: options.Preset = "context",
     episodes: Annotated[int | None, typer.Option(help="Of the paper's agent, in place of the preset's number.")] = None,
     output: Annotated[Path, typer.Option(help="A .safetensors file.")] = Path("agent.safetensors"),
-    hide: Hide = "",
+    hide: options.Hide = "",
     tensorboard: Annotated[
         Path | None, typer.Option(help="Folder for TensorBoard: the curves go into a run named like the output.")
     ] = None,
-    fold: Fold = None,
-    seed: Seed = 0,
-    device: Device = "auto",
+    fold: options.Fold = None,
+    seed: options.Seed = 0,
+    device: options.Device = "auto",
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -172,11 +140,8 @@ def train(
             hidden=parse_hidden(hide),
             progress=report,
         )
-    if json_:
-        print_json(summary)
-        return
     which = "agent" if preset == "context" else f"agent ({preset})"
-    out.print(fact_table(f"{which} on {summary['pair']}", summary))
+    answer(json_, summary, lambda: fact_table(f"{which} on {summary['pair']}", summary))
 
 
 @app.command(rich_help_panel=STUDY)
@@ -206,7 +171,7 @@ def reproduce(
     quick: Annotated[
         bool, typer.Option("--quick", help="A small synthetic pair: that it works, not how well.")
     ] = False,
-    device: Device = "auto",
+    device: options.Device = "auto",
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -242,7 +207,7 @@ def reproduce(
         print_json({**counts, "written": [str(path) for path in written]})
     else:
         if table:
-            out.print(markdown_view(table))
+            out.print(terminal.markdown_view(table))
         for key, reason in outcome.failed.items():
             err.print(f"[red]{as_text(key)}:[/red] {as_text(reason)}", soft_wrap=True, highlight=False)
         out.print(f"{outcome.done} cells run, {outcome.there} there before, {len(outcome.failed)} failed.")
@@ -257,13 +222,7 @@ def experiments(json_: Json = False) -> None:
     """List the experiments that `rlea reproduce` knows."""
     from rlea.experiments import EXPERIMENTS
 
-    if json_:
-        print_json({name: {"repeats": one.repeats, "summary": one.summary} for name, one in EXPERIMENTS.items()})
-        return
-    table = Table("experiment", "of the paper", "what it asks", title="Experiments", title_justify="left")
-    for name, one in EXPERIMENTS.items():
-        table.add_row(name, one.repeats, one.summary)
-    out.print(table)
+    answer_list(json_, "Experiments", EXPERIMENTS, repeats="of the paper", summary="what it asks")
 
 
 @app.command(rich_help_panel=STUDY)
@@ -279,10 +238,7 @@ def evaluate(
     from rlea import commands
 
     summary = commands.evaluate_files(links, gold)
-    if json_:
-        print_json(summary)
-        return
-    out.print(fact_table(f"{links} against {gold}", summary))
+    answer(json_, summary, lambda: fact_table(f"{links} against {gold}", summary))
 
 
 @app.command(rich_help_panel=STUDY)
@@ -290,13 +246,7 @@ def matchers(json_: Json = False) -> None:
     """List the matchers."""
     from rlea.deciders import DECIDERS
 
-    if json_:
-        print_json({name: {"one_to_one": one.one_to_one, "summary": one.summary} for name, one in DECIDERS.items()})
-        return
-    table = Table("matcher", "one-to-one", "what it does", title="Matchers", title_justify="left")
-    for name, one in DECIDERS.items():
-        table.add_row(name, "yes" if one.one_to_one else "no", one.summary)
-    out.print(table)
+    answer_list(json_, "Matchers", DECIDERS, one_to_one="one-to-one", summary="what it does")
 
 
 @app.command(rich_help_panel=STUDY)
@@ -304,10 +254,4 @@ def embeddings(json_: Json = False) -> None:
     """List the embeddings that can be named; files of vectors from anywhere can be given in their place."""
     from rlea.models import MODELS
 
-    if json_:
-        print_json({name: {"uses": m.uses, "trained": m.trained, "summary": m.summary} for name, m in MODELS.items()})
-        return
-    table = Table("embedding", "looks at", "trained", "what it is", title="Embeddings", title_justify="left")
-    for name, model in MODELS.items():
-        table.add_row(name, model.uses, "yes" if model.trained else "no", model.summary)
-    out.print(table)
+    answer_list(json_, "Embeddings", MODELS, uses="looks at", trained="trained", summary="what it is")

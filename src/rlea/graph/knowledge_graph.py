@@ -10,16 +10,14 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from rlea.errors import InputError
 from rlea.graph.names import choose_names
-
-if TYPE_CHECKING:
-    import polars as pl
 
 Ids = NDArray[np.int32]
 
@@ -129,8 +127,6 @@ class KnowledgeGraph:
         overrides the name that would be chosen from labels and local names; `entities` adds entities without
         a triple.
         """
-        import polars as pl
-
         if literals is None:
             literals = pl.DataFrame(schema=dict.fromkeys(LITERAL_COLUMNS, pl.String))
         extra = pl.Series("id", list(entities), dtype=pl.String)
@@ -167,8 +163,6 @@ LITERAL_COLUMNS = ["entity", "attribute", "value", "datatype", "language"]
 
 def _number(*columns: pl.Series) -> tuple[tuple[str, ...], list[Ids]]:
     """Every distinct string of the columns, sorted, and the columns as numbers into them."""
-    import polars as pl
-
     kinds = [column.dtype for column in columns if isinstance(column.dtype, pl.Categorical)]
     kind = kinds[0] if kinds else pl.Categorical(pl.Categories.random())
     coded = [column.cast(kind).rename("id") for column in columns]
@@ -183,8 +177,6 @@ def _number(*columns: pl.Series) -> tuple[tuple[str, ...], list[Ids]]:
 
 def _sorted_rows(rows: pl.DataFrame) -> pl.DataFrame:
     """The rows in order, each once."""
-    import polars as pl
-
     # Equal rows are neighbours once sorted, and to compare neighbours is cheaper than to hash rows.
     rows = rows.sort(rows.columns)
     return rows.filter(pl.any_horizontal((pl.all() != pl.all().shift()).fill_null(True)))

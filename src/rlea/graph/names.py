@@ -58,12 +58,9 @@ def is_readable(name: str) -> bool:
     """Two letters in a row, whatever vowel signs and accents they bear: a word, not a code such as Q42 or 0013159."""
     if _LETTERS.search(name) or _SIGNS.search(name):
         return True
-    return not name.isascii() and _LETTERS.search("".join(letter for letter in name if not is_mark(letter))) is not None
-
-
-def is_mark(character: str) -> bool:
-    """Whether it belongs to a letter before it: an accent, or the vowel sign of an Indic script."""
-    return unicodedata.category(character).startswith("M")
+    # Marks belong to a letter before them: accents, or the vowel signs of Indic scripts.
+    letters = (letter for letter in name if not unicodedata.category(letter).startswith("M"))
+    return not name.isascii() and _LETTERS.search("".join(letters)) is not None
 
 
 def is_vowel_sign(character: str) -> bool:

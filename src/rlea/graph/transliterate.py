@@ -25,11 +25,11 @@ _GREEK_PAIRS = (
     (re.compile("γχ"), "nch"),
 )
 _SMALL_KANA = re.compile("([ぁぃぅぇぉっゃゅょゎァィゥェォッャュョヮ])")
-# "kiya" with a small ya is "kya", "shiya" is "sha", "chie" is "che"; a small tsu doubles what follows.
 _SMALL_SOUNDS = (
-    (re.compile("(sh|ch|j)i\x00y"), "\\1"),
-    (re.compile("i\x00y"), "y"),
-    (re.compile("[aiueo]\x00([aiueo])"), "\\1"),
+    (re.compile("(sh|ch|j)i\x00y"), "\\1"),  # "shiya" with a small ya is "sha"
+    (re.compile("i\x00y"), "y"),  # "kiya" is "kya"
+    (re.compile("[aiueo]\x00([aiueo])"), "\\1"),  # "chie" is "che"
+    # A small tsu doubles what follows.
     (re.compile("\x00t([a-z])"), "\\1\\1"),
     (re.compile("\x00"), ""),
 )

@@ -5,25 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rlea.demo import demo_folder
 from rlea.errors import InputError
+from rlea.graph import GraphPair
 from rlea.io.readers import read_graph, read_pair
-
-if TYPE_CHECKING:
-    from rlea.graph import GraphPair, KnowledgeGraph
-    from rlea.io.readers.link_files import LinkFile
+from rlea.io.readers.link_files import LinkFile, read_link_rows
+from rlea.io.readers.links import make_pair
+from rlea.io.readers.memory import graph_in_memory, links_in_memory
 
 
 def read(
-    source: Any,
-    target: Any = None,
-    *,
-    fold: str | None = None,
-    seeds: Any = None,
-    valid: Any = None,
-    gold: Any = None,
+    source: Any, target: Any = None, *, fold: str | None = None, seeds: Any = None, valid: Any = None, gold: Any = None
 ) -> GraphPair:
     """A benchmark folder, or two graphs of one's own with optional links.
 
@@ -61,11 +55,10 @@ def read(
         return replace(read_pair(source, fold), inputs=inputs)
     if fold is not None:
         raise InputError("--fold is for benchmark folders", remedy="leave it out for two graphs of your own")
-    from rlea.io.readers.links import make_pair
-
-    graphs = [_read_graph(source, "source"), _read_graph(target, "target")]
+    sides = {"source": source, "target": target}
+    graphs = [read_graph(one) if _is_path(one) else graph_in_memory(one, side) for side, one in sides.items()]
     splits = [None if value is None else _read_links(value, name) for name, value in links.items()]
-    name = "-".join(_stem(given[side]) if _is_path(given[side]) else side for side in ("source", "target"))
+    name = "-".join(_stem(one) if _is_path(one) else side for side, one in sides.items())
     pair = make_pair(name, graphs, splits, default_pool="all", inputs=inputs)
     if gold is not None and not len(pair.test):
         place = gold if _is_path(gold) else "gold"
@@ -86,18 +79,7 @@ def _stem(path: Any) -> str:
     return name.split(".")[0] or name
 
 
-def _read_graph(value: Any, side: str) -> KnowledgeGraph:
-    if _is_path(value):
-        return read_graph(value)
-    from rlea.io.readers.memory import graph_in_memory
-
-    return graph_in_memory(value, side)
-
-
 def _read_links(value: Any, name: str) -> LinkFile:
-    from rlea.io.readers.link_files import read_link_rows
-    from rlea.io.readers.memory import links_in_memory
-
     rows = read_link_rows(value) if _is_path(value) else links_in_memory(value, name)
     if not len(rows):
         raise InputError("holds no links", path=rows.path, remedy="give at least one pair of entities")

@@ -11,10 +11,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from rlea.arithmetic import exp, log
@@ -22,9 +24,6 @@ from rlea.errors import InputError
 from rlea.graph import LITERAL_COLUMNS, GraphPair, KnowledgeGraph, Links
 from rlea.progress import Progress, silent
 from rlea.search.embeddings import Embeddings
-
-if TYPE_CHECKING:
-    import polars as pl
 
 Array = NDArray[Any]
 Rng = np.random.Generator
@@ -69,21 +68,19 @@ class SyntheticSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in (
-            *("drop", "split_relations", "merge_relations", "name_noise", "respell", "nameless"),
-            *("dangling", "seeds", "valid"),
-        ):
-            if not 0.0 <= getattr(self, name) <= 1.0:
-                raise InputError(f"{name} is {getattr(self, name)}", remedy="give a share between 0 and 1")
+        least = {"num_entities": 2, "num_relations": 1, "num_attributes": 1, "seed": 0}
+        for name, value in vars(self).items():
+            if name in least:
+                is_good, remedy = value >= least[name], f"give at least {least[name]}"
+            elif name in ("triples_per_entity", "values_per_entity", "add"):
+                is_good, remedy = value >= 0.0, "give zero or more"
+            else:
+                is_good, remedy = 0.0 <= value <= 1.0, "give a share between 0 and 1"
+            if not is_good:
+                raise InputError(f"{name} is {value}", remedy=remedy)
         for first, second in (("seeds", "valid"), ("split_relations", "merge_relations")):
             if getattr(self, first) + getattr(self, second) > 1.0:
                 raise InputError(f"{first} and {second} add up to more than 1", remedy="give smaller shares")
-        for name, least in (("num_entities", 2), ("num_relations", 1), ("num_attributes", 1), ("seed", 0)):
-            if getattr(self, name) < least:
-                raise InputError(f"{name} is {getattr(self, name)}", remedy=f"give at least {least}")
-        for name in ("triples_per_entity", "values_per_entity", "add"):
-            if getattr(self, name) < 0.0:
-                raise InputError(f"{name} is {getattr(self, name)}", remedy="give zero or more")
 
     @property
     def num_dangling(self) -> int:
@@ -93,8 +90,6 @@ class SyntheticSettings:
 
 def generate(settings: SyntheticSettings | None = None) -> GraphPair:
     """The pair, with its links split into train, valid and test."""
-    import polars as pl
-
     settings = settings or SyntheticSettings()
     source, target, splits = _plan(settings)
     first, second = (
@@ -134,7 +129,7 @@ def write_synthetic(
             parts[folder / side.name / "literals.tsv"] = side.literal_frames
     for stem, links in zip(("seeds", "valid", "test"), splits, strict=True):
         if len(links[0]):
-            parts[folder / f"{stem}.tsv"] = lambda links=links: _link_frames(source, target, links)  # type: ignore[misc]
+            parts[folder / f"{stem}.tsv"] = partial(_link_frames, source, target, links)
     refuse_leftovers(folder, parts, LAYOUT_NAMES)
     total = sum(len(side.triples) + len(side.values) + side.num_entities for side in (source, target))
     total += sum(len(links[0]) for links in splits)
@@ -185,16 +180,12 @@ class _Side:
 
     def entity(self, ids: Array) -> pl.Series:
         """The identifiers of entities; with leading zeros, so that they sort as the numbers do."""
-        import polars as pl
-
         width = len(str(self.num_entities - 1))
         digits = pl.Series(ids).cast(pl.String).str.zfill(width)
         return pl.select(pl.concat_str(pl.lit(f"http://{self.name}.example.org/entity/E"), digits)).to_series()
 
     def triple_frames(self) -> Iterator[pl.DataFrame]:
         """The triples as strings, many rows at a time, and at least one frame."""
-        import polars as pl
-
         relations = pl.Series(self.relations, dtype=pl.String)
         for rows in _slices(len(self.triples)):
             heads, relation_ids, tails = self.triples[rows].T.copy()
@@ -204,8 +195,6 @@ class _Side:
 
     def literal_frames(self) -> Iterator[pl.DataFrame]:
         """The labels, then the values, as strings, many rows at a time."""
-        import polars as pl
-
         empty = pl.lit("")
         for rows in _slices(self.num_entities):
             ids = np.arange(self.num_entities)[rows]
@@ -228,8 +217,6 @@ class _Side:
 
     def ntriples_frames(self) -> Iterator[pl.DataFrame]:
         """All as lines of N-Triples, in one column. Nothing here holds a character that would need an escape."""
-        import polars as pl
-
         for frame in self.triple_frames():
             yield frame.select(pl.format("<{}> <{}> <{}> .", "head", "relation", "tail"))
         ending = pl.when(pl.col("datatype") == "").then(pl.lit("")).otherwise(pl.format("^^<{}>", "datatype"))
@@ -238,8 +225,6 @@ class _Side:
 
 
 def _link_frames(source: _Side, target: _Side, links: tuple[Array, Array]) -> Iterator[pl.DataFrame]:
-    import polars as pl
-
     yield pl.DataFrame({"source": source.entity(links[0]), "target": target.entity(links[1])})
 
 
@@ -248,15 +233,6 @@ def _slices(number: int) -> Iterator[slice]:
 
 
 # ---- the world and its two views ------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class _World:
-    """The facts and values of the entities that both graphs have."""
-
-    kinds: Array  # (num_relations,)
-    facts: Array  # (num_facts, 3): head, relation, tail
-    values: Array  # (num_values, 3): entity, attribute, value
 
 
 def _plan(settings: SyntheticSettings) -> tuple[_Side, _Side, list[tuple[Array, Array]]]:
@@ -270,27 +246,32 @@ def _plan(settings: SyntheticSettings) -> tuple[_Side, _Side, list[tuple[Array, 
     )
     spelling_rng, missing_rng = (np.random.default_rng([settings.seed, part]) for part in (7, 8))  # 6: vectors
     num_shared = settings.num_entities - settings.num_dangling
-    kinds = _relation_kinds(world_rng, settings.num_relations)
-    facts = _draw_facts(world_rng, settings, kinds, num_shared)
-    world = _World(kinds, facts, _draw_values(world_rng, settings, 0, num_shared))
+    kinds = np.resize(np.array(_KINDS), settings.num_relations)
+    kinds[1:] = world_rng.permutation(kinds[1:])  # the most frequent relation allows any triple: always room for more
+    # Of the entities that both graphs have: kinds of relations, (head, relation, tail), (entity, attribute, value).
+    world = kinds, _draw_facts(world_rng, settings, kinds, num_shared), _draw_values(world_rng, settings, 0, num_shared)
     names = _draw_names(name_rng, settings.num_entities + settings.num_dangling)
-    source_names = names[: settings.num_entities]
     respelt = _respell(spelling_rng, names[:num_shared] + names[settings.num_entities :], settings.respell)
-    target_names = _misspell(noise_rng, respelt, settings.name_noise)
-    source_names, target_names = (_hide(missing_rng, own, settings.nameless) for own in (source_names, target_names))
+    shown = names[: settings.num_entities], _misspell(noise_rng, respelt, settings.name_noise)
+    source_names, target_names = (
+        ["" if draw < settings.nameless else name for name, draw in zip(own, missing_rng.random(len(own)), strict=True)]
+        for own in shown
+    )
     source, source_number = _view("source", source_rng, settings, world, source_names)
     target, target_number = _view("target", target_rng, settings, world, target_names)
     links = _split_links(link_rng, settings, source_number[:num_shared], target_number[:num_shared])
     return source, target, links
 
 
-def _view(name: str, rng: Rng, settings: SyntheticSettings, world: _World, names: Sequence[str]) -> tuple[_Side, Array]:
+def _view(
+    name: str, rng: Rng, settings: SyntheticSettings, world: tuple[Array, Array, Array], names: Sequence[str]
+) -> tuple[_Side, Array]:
     """A graph of its own from the world, and the number that each entity of the world has in it."""
     number = rng.permutation(settings.num_entities)
-    facts, values = world.facts, world.values
+    kinds, facts, values = world
     if settings.num_dangling:
         num_shared = settings.num_entities - settings.num_dangling
-        facts = _draw_facts(rng, settings, world.kinds, num_shared, facts)
+        facts = _draw_facts(rng, settings, kinds, num_shared, facts)
         values = np.concatenate([values, _draw_values(rng, settings, num_shared, settings.num_entities)])
     facts = _show(rng, settings, facts)
     values = values[_choose(rng, len(values), settings.drop)]
@@ -341,13 +322,6 @@ def _zipf(rng: Rng, number: int, size: int, offset: float) -> Array:
     """Draws from 0 .. number - 1, of which rank x has a weight of about 1 / (x + offset): heavy-tailed."""
     draws = offset * (exp(log(number / offset + 1.0) * rng.random(size)) - 1.0)
     return np.minimum(draws.astype(np.int64), number - 1)
-
-
-def _relation_kinds(rng: Rng, num_relations: int) -> Array:
-    """A kind for every relation; the most frequent one allows any triple, so that there is always room for more."""
-    kinds = np.resize(np.array(_KINDS), num_relations)
-    kinds[1:] = rng.permutation(kinds[1:])
-    return kinds
 
 
 def _draw_facts(
@@ -494,9 +468,8 @@ _RESPELLINGS = (("ou", "u"), ("ai", "ay"), ("kl", "cl"), ("K", "C"), ("k", "c"),
 
 def _respell(rng: Rng, names: Sequence[str], share: float) -> list[str]:
     """Names of which a share is written by the other rules, half of these as "Kelshtin, Dravu"."""
-    draws = rng.random(len(names)).tolist()
     result = []
-    for name, draw in zip(names, draws, strict=True):
+    for name, draw in zip(names, rng.random(len(names)).tolist(), strict=True):
         spelt = name
         if draw < share:
             for here, there in _RESPELLINGS:
@@ -505,12 +478,6 @@ def _respell(rng: Rng, names: Sequence[str], share: float) -> list[str]:
                 spelt = ", ".join(reversed(spelt.split(" ")))
         result.append(spelt)
     return result
-
-
-def _hide(rng: Rng, names: Sequence[str], share: float) -> list[str]:
-    """Names of which a share is missing ("")."""
-    hidden = (rng.random(len(names)) < share).tolist()
-    return ["" if missing else name for name, missing in zip(names, hidden, strict=True)]
 
 
 def _misspell(rng: Rng, names: Sequence[str], noise: float) -> list[str]:

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rlea.errors import InputError
+from rlea.graph import GraphPair, KnowledgeGraph
+from rlea.io.readers.columns import TABLE_SUFFIXES
+from rlea.io.readers.dbp15k import is_dbp15k, read_dbp15k
+from rlea.io.readers.openea import read_openea
+from rlea.io.readers.rdf import RDF_FORMATS, read_rdf
+from rlea.io.readers.tables import find_table, read_triples_table
+from rlea.io.readers.text import check_file, suffix_of
 
-if TYPE_CHECKING:
-    from rlea.graph import GraphPair, KnowledgeGraph
+__all__ = ["GRAPH_READERS", "is_pair", "read_graph", "read_pair"]
 
-__all__ = ["is_pair", "read_graph", "read_pair"]
+# Extension -> the function that reads a graph from such a file.
+GRAPH_READERS: dict[str, Callable[[Path], KnowledgeGraph]] = {
+    **dict.fromkeys(RDF_FORMATS, read_rdf),
+    **dict.fromkeys(TABLE_SUFFIXES, read_triples_table),
+}
 
 
 def is_pair(path: str | Path) -> bool:
@@ -21,32 +31,18 @@ def is_pair(path: str | Path) -> bool:
 
 def read_graph(path: str | Path) -> KnowledgeGraph:
     """One graph: an RDF file or a table of triples by its extension, or a folder of tables (see `tables`)."""
-    from rlea.io.readers.columns import TABLE_SUFFIXES
-    from rlea.io.readers.rdf import RDF_FORMATS, read_rdf
-    from rlea.io.readers.tables import find_table, read_triples_table
-    from rlea.io.readers.text import check_file, suffix_of
-
     path = Path(path)
     if path.is_dir():
         if find_table(path, "triples") is None and _kind_of_pair(path):
-            raise InputError(
-                "is a folder with a pair of graphs, not one graph",
-                path=path,
-                remedy="give the folder alone, or two files with one graph each",
-            )
+            remedy = "give the folder alone, or two files with one graph each"
+            raise InputError("is a folder with a pair of graphs, not one graph", path=path, remedy=remedy)
         return read_triples_table(path)
     check_file(path)
     suffix = suffix_of(path)
-    if suffix in RDF_FORMATS:
-        return read_rdf(path)
-    if suffix in TABLE_SUFFIXES:
-        return read_triples_table(path)
-    known = ", ".join((*RDF_FORMATS, *TABLE_SUFFIXES))
-    raise InputError(
-        f"has the extension {suffix or '(none)'}, which is no format of graphs",
-        path=path,
-        remedy=f"name it by its format: {known}",
-    )
+    if suffix not in GRAPH_READERS:
+        problem = f"has the extension {suffix or '(none)'}, which is no format of graphs"
+        raise InputError(problem, path=path, remedy=f"name it by its format: {', '.join(GRAPH_READERS)}")
+    return GRAPH_READERS[suffix](path)
 
 
 def read_pair(path: str | Path, fold: str | None = None) -> GraphPair:
@@ -58,26 +54,21 @@ def read_pair(path: str | Path, fold: str | None = None) -> GraphPair:
     if not path.exists():
         raise InputError("there is no such folder", path=path, remedy="check the path")
     if not path.is_dir():
-        raise InputError(
-            "is a file where the folder of a pair is expected", path=path, remedy="give a folder, or two graphs"
-        )
+        problem = "is a file where the folder of a pair is expected"
+        raise InputError(problem, path=path, remedy="give a folder, or two graphs")
     kind = _kind_of_pair(path)
     if not kind:
-        raise InputError(
-            "is no folder of a pair: it has neither rel_triples_1 and rel_triples_2 (OpenEA), nor ent_ids_1 and "
-            "triples_1 (DBP15K), nor graphs called source and target",
-            path=path,
-            remedy=_likely_folders(path),
-        )
+        below = [one.name for one in sorted(path.iterdir()) if one.is_dir() and _kind_of_pair(one)]
+        listed = f"give one of the folders in it: {', '.join(below[:6])}"
+        remedy = listed if below else "give a folder that has them, or two files with one graph each"
+        problem = "is no folder of a pair: it has neither rel_triples_1 and rel_triples_2 (OpenEA), nor ent_ids_1 and "
+        problem += "triples_1 (DBP15K), nor graphs called source and target"
+        raise InputError(problem, path=path, remedy=remedy)
     if kind == "openea":
-        from rlea.io.readers.openea import read_openea
-
         return read_openea(path, "1" if fold is None else fold)
     if fold is not None:
         raise InputError(f"has no folds, but fold {fold!r} is asked for", path=path, remedy="leave out the fold")
     if kind == "dbp15k":
-        from rlea.io.readers.dbp15k import read_dbp15k
-
         return read_dbp15k(path)
     from rlea.io.readers.pair_folder import read_pair_folder
 
@@ -86,7 +77,6 @@ def read_pair(path: str | Path, fold: str | None = None) -> GraphPair:
 
 def _kind_of_pair(folder: Path) -> str:
     """The layout of a folder, "" if it has none of those known."""
-    from rlea.io.readers.dbp15k import is_dbp15k
     from rlea.io.readers.pair_folder import find_graphs
 
     if any((folder / f"rel_triples_{side}").is_file() for side in (1, 2)):
@@ -98,10 +88,3 @@ def _kind_of_pair(folder: Path) -> str:
     if any(is_dbp15k(path) for path in folder.iterdir() if path.is_dir()):
         return "dbp15k"
     return ""
-
-
-def _likely_folders(folder: Path) -> str:
-    below = [path.name for path in sorted(folder.iterdir()) if path.is_dir() and _kind_of_pair(path)]
-    if below:
-        return f"give one of the folders in it: {', '.join(below[:6])}"
-    return "give a folder that has them, or two files with one graph each"

@@ -7,13 +7,11 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import polars as pl
 
 from rlea.errors import InputError
 from rlea.io.readers.text import check_file, check_filled, ragged, read_text, shown, split_tabs
-
-if TYPE_CHECKING:
-    import polars as pl
 
 TABLE_SUFFIXES = (".tsv", ".csv", ".parquet", ".txt")
 
@@ -71,8 +69,6 @@ def read_table(path: Path, columns: Columns) -> Table:
 
 def named_table(path: Path, raw: pl.DataFrame, columns: Columns) -> Table:
     """Give names to the columns of rows that may begin with a header."""
-    import polars as pl
-
     first = [str(value) for value in raw.drop("line").row(0)]
     header = columns.named(first)
     line = int(raw["line"][0])
@@ -99,8 +95,6 @@ def named_table(path: Path, raw: pl.DataFrame, columns: Columns) -> Table:
 
 def split_commas(path: Path, text: str, delimiter: str = ",", *, strict: bool = True) -> pl.DataFrame:
     """CSV text as string columns named "0", "1", ... and `line`, the line on which each row begins."""
-    import polars as pl
-
     fields: list[list[str]] = []  # by column, which spares a million small lists
     lines: list[int] = []
     limit = csv.field_size_limit(2**31 - 1)  # long abstracts are real; the default is 128 KiB
@@ -120,12 +114,9 @@ def split_commas(path: Path, text: str, delimiter: str = ",", *, strict: bool = 
                 lines.append(begin)
             begin = reader.line_num + 1
     except csv.Error as error:
-        raise InputError(
-            f"the quotes of this row do not match ({error})",
-            path=path,
-            line=begin,
-            remedy='close every quoted field and write a quote within one as ""',
-        ) from error
+        problem = f"the quotes of this row do not match ({error})"
+        remedy = 'close every quoted field and write a quote within one as ""'
+        raise InputError(problem, path=path, line=begin, remedy=remedy) from error
     finally:
         csv.field_size_limit(limit)
     columns = [pl.Series(str(number), values, dtype=pl.String) for number, values in enumerate(fields)]
@@ -146,22 +137,17 @@ def _check_header(path: Path, header: Sequence[str], columns: Columns, line: int
 
 
 def _read_parquet(path: Path, columns: Columns) -> Table:
-    import polars as pl
-
     check_file(path)
     try:
         raw = pl.read_parquet(path)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-        raise InputError(
-            "is no Parquet file or is damaged", path=path, remedy="write it again as Parquet, or give TSV or CSV"
-        ) from error
+        remedy = "write it again as Parquet, or give TSV or CSV"
+        raise InputError("is no Parquet file or is damaged", path=path, remedy=remedy) from error
     return frame_table(path, raw, columns)
 
 
 def frame_table(path: Path, raw: pl.DataFrame, columns: Columns) -> Table:
     """The columns of a frame as strings; rows are numbered from 1. `path` is for errors."""
-    import polars as pl
-
     header = columns.named(raw.columns)
     _check_header(path, header, columns, None)
     frame = raw.select(
@@ -170,9 +156,8 @@ def frame_table(path: Path, raw: pl.DataFrame, columns: Columns) -> Table:
     for name, kind in frame.drop("line").schema.items():
         is_number = name in columns.may_be_empty and kind.is_float()
         if kind not in (pl.String, pl.Categorical, pl.Enum, pl.Null) and not kind.is_integer() and not is_number:
-            raise InputError(
-                f"the column {name} is of type {kind}", path=path, remedy="store the column as text (string)"
-            )
+            remedy = "store the column as text (string)"
+            raise InputError(f"the column {name} is of type {kind}", path=path, remedy=remedy)
     frame = frame.with_columns(pl.exclude("line").cast(pl.String))
     check_filled(path, frame, columns.must_be_filled, "row")
     return Table(path, frame.with_columns(pl.exclude("line").fill_null("")), "row")

@@ -8,21 +8,18 @@ sup_ent_ids  ref_ent_ids    seeds and test links by number
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 
 from rlea.errors import InputError
 from rlea.graph import GraphPair, KnowledgeGraph
 from rlea.io.readers.link_files import LinkFile
 from rlea.io.readers.links import make_pair
-from rlea.io.readers.text import check_folder, shown, tab_rows
-
-if TYPE_CHECKING:
-    import polars as pl
+from rlea.io.readers.text import shown, tab_rows
 
 MARKS = ("ent_ids_1", "ent_ids_2", "triples_1", "triples_2")
 
@@ -34,7 +31,6 @@ def read_dbp15k(folder: str | Path) -> GraphPair:
     URIs, so that neither shared numbers of seeds nor neighbouring numbers of test pairs give anything away. Where the
     shared number of a seed is missing from one of the id files, the other side's number or URI is used, with a note.
     """
-    check_folder(Path(folder))
     folder = data_folder(Path(folder))
     notes = ["this layout has neither attributes nor validation links"]
     link_paths = [folder / "sup_ent_ids", folder / "ref_ent_ids"]
@@ -48,10 +44,12 @@ def read_dbp15k(folder: str | Path) -> GraphPair:
     graphs = []
     linked: list[list[list[str]]] = []  # by side, then by file of links
     for side, column, decoder in zip((1, 2), ("source", "target"), decoders, strict=True):
-        triples = _decode_triples(folder / f"triples_{side}", folder / f"rel_ids_{side}", decoder)
-        linked.append(
-            [decoder.decode(path, rows, column) for path, rows in zip(link_paths, (seeds, tests), strict=True)]
-        )
+        path, names = folder / f"triples_{side}", folder / f"rel_ids_{side}"
+        rows = tab_rows(path, ("head", "relation", "tail"))
+        relations = _Decoder(names.name, _read_ids(names), {}, {}, "relation")
+        decoders_of = {"head": decoder, "relation": relations, "tail": decoder}
+        triples = pl.DataFrame({name: one.decode(path, rows, name) for name, one in decoders_of.items()})
+        linked.append([decoder.decode(*file, column) for file in zip(link_paths, (seeds, tests), strict=True)])
         if decoder.borrowed:
             notes.append(
                 f"{decoder.file}: {len(decoder.borrowed)} seeds are missing there, "
@@ -71,14 +69,10 @@ def data_folder(folder: Path) -> Path:
     if is_dbp15k(folder):
         return folder
     below = sorted(path for path in folder.iterdir() if path.is_dir() and is_dbp15k(path))
-    if len(below) == 1:
-        return below[0]
-    if below:
+    if len(below) > 1:
         names = ", ".join(path.name for path in below)
         raise InputError(f"has several splits ({names})", path=folder, remedy="give the path of one of them")
-    raise InputError(
-        f"has none of the files {', '.join(MARKS)}", path=folder, remedy="give the folder that has them, such as 0_3"
-    )
+    return below[0]
 
 
 def is_dbp15k(folder: Path) -> bool:
@@ -97,29 +91,34 @@ def _read_ids(path: Path) -> dict[str, str]:
     uris: dict[str, str] = {}
     for number, uri, line in tab_rows(path, ("id", "uri")).iter_rows():
         if uris.setdefault(number, uri) != uri:
-            raise InputError(
-                f"the id {shown(number)} stands for {shown(uri)} and before for {shown(uris[number])}",
-                path=path,
-                line=line,
-                remedy="give every entity or relation an id of its own",
-            )
+            problem = f"the id {shown(number)} stands for {shown(uri)} and before for {shown(uris[number])}"
+            raise InputError(problem, path=path, line=line, remedy="give every entity or relation an id of its own")
     return uris
 
 
 @dataclass(frozen=True, eq=False)
 class _Decoder:
-    """Turns the numbers of one graph's entities into URIs, by way of a seed partner where its own file lacks one."""
+    """Turns the numbers of one graph's entities into URIs, by way of a seed partner where its own file lacks one.
+
+    Relations have no partners.
+    """
 
     file: str  # where the URIs stand
     uris: Mapping[str, str]
     partners: Mapping[str, str]  # number of the other graph's seed -> number of ours
     other_uris: Mapping[str, str]
+    kind: str = "entity"
     borrowed: set[str] = field(default_factory=set)  # numbers that the file lacks
 
     def decode(self, path: Path, rows: pl.DataFrame, column: str) -> list[str]:
         """The URIs of a column of numbers."""
         decoded = {number: self._find(number) for number in rows[column].unique(maintain_order=True)}
-        return _checked(path, rows, column, [decoded[number] for number in rows[column]], "entity", self.file)
+        for number, uri in decoded.items():
+            if uri is None:
+                line = int(rows["line"][rows[column].to_list().index(number)])
+                problem = f"the {self.kind} id {shown(number)} is not in {self.file}"
+                raise InputError(problem, path=path, line=line, remedy="add it there with its URI")
+        return rows[column].replace_strict(decoded, return_dtype=pl.String).to_list()
 
     def _find(self, number: str) -> str | None:
         uri = self.uris.get(number)
@@ -127,34 +126,3 @@ class _Decoder:
             self.borrowed.add(number)
             return self.uris.get(self.partners[number]) or self.other_uris.get(number)
         return uri
-
-
-def _decode_triples(path: Path, relations_path: Path, decoder: _Decoder) -> pl.DataFrame:
-    import polars as pl
-
-    rows = tab_rows(path, ("head", "relation", "tail"))
-    uris = _read_ids(relations_path)
-    relations = [uris.get(number) for number in rows["relation"]]
-    return pl.DataFrame(
-        {
-            "head": decoder.decode(path, rows, "head"),
-            "relation": _checked(path, rows, "relation", relations, "relation", relations_path.name),
-            "tail": decoder.decode(path, rows, "tail"),
-        }
-    )
-
-
-def _checked(
-    path: Path, rows: pl.DataFrame, column: str, uris: Sequence[str | None], kind: str, file: str
-) -> list[str]:
-    """The URIs of a column, unless one is missing."""
-    known = [uri for uri in uris if uri is not None]
-    if len(known) < len(uris):
-        row = uris.index(None)
-        raise InputError(
-            f"the {kind} id {shown(rows[column][row])} is not in {file}",
-            path=path,
-            line=int(rows["line"][row]),
-            remedy="add it there with its URI",
-        )
-    return known

@@ -16,6 +16,7 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from rlea.errors import InputError
@@ -87,11 +88,8 @@ def read_link_rows(path: str | Path) -> LinkFile:
     if suffix in (".csv", ".parquet"):
         return links_of_table(read_table(path, LINKS))
     if suffix not in (".tsv", ".txt", ".sssom", "") and not path.is_dir() and path.exists():
-        raise InputError(
-            f"has the extension {suffix}, which is no format of links",
-            path=path,
-            remedy="give .tsv, .csv, .parquet, .sssom.tsv, .nt (owl:sameAs) or .rdf (Alignment API)",
-        )
+        remedy = "give .tsv, .csv, .parquet, .sssom.tsv, .nt (owl:sameAs) or .rdf (Alignment API)"
+        raise InputError(f"has the extension {suffix}, which is no format of links", path=path, remedy=remedy)
     text = read_text(path)
     return (
         read_sssom(path, text) if is_sssom(text) else links_of_table(named_table(path, split_tabs(path, text), LINKS))
@@ -147,8 +145,6 @@ def looks_like_links(path: str | Path) -> bool:
 
 
 def _has_link_columns(path: Path) -> bool:
-    import polars as pl
-
     try:
         names = list(pl.read_parquet_schema(path))
     except pl.exceptions.PolarsError:

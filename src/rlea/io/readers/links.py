@@ -51,20 +51,12 @@ def make_pair(
             separated.append(Links.empty())
             continue
         split = place_links(file, source, target)
-        pairs = list(zip(split.links.source_ids.tolist(), split.links.target_ids.tolist(), strict=True))
-        same = [row for row, (first, second) in enumerate(pairs) if target_of.get(first) == second]
-        touched = {row for row, (first, second) in enumerate(pairs) if first in target_of or second in source_of}
-        contradicting = sorted(touched.difference(same))
+        ids = zip(split.rows, split.links.source_ids.tolist(), split.links.target_ids.tolist(), strict=True)
+        kept, same, contradicting = _sift(ids, target_of, source_of)
         all_notes += split.notes
-        for found, reason in (
-            (same, "that also stand in another split"),
-            (contradicting, "that contradict a link of another split"),
-        ):
-            all_notes += _left_out(file, [split.rows[row] for row in found], reason)
-        kept = [row for row in range(len(pairs)) if row not in touched]
-        target_of.update(pairs[row] for row in kept)
-        source_of.update((pairs[row][1], pairs[row][0]) for row in kept)
-        separated.append(Links.of(split.links.source_ids[kept], split.links.target_ids[kept]))
+        all_notes += _left_out(file, same, "that also stand in another split")
+        all_notes += _left_out(file, contradicting, "that contradict a link of another split")
+        separated.append(Links.of([first for _, first, _ in kept], [second for _, _, second in kept]))
     train, valid, test = separated
     return GraphPair(name, source, target, train, valid, test, notes=tuple(all_notes), **more)
 
@@ -77,33 +69,38 @@ def place_links(file: LinkFile, source: KnowledgeGraph, target: KnowledgeGraph) 
     other way round: only the first is kept). More than half of the links with unknown entities is an error, because
     then the two sides are swapped or the identifiers are of another kind.
     """
-    source_index, target_index = source.entity_index, target.entity_index
-    target_of: dict[str, str] = {}
-    source_of: dict[str, str] = {}
-    unknown: list[int] = []
-    repeated: list[int] = []
-    contradicting: list[int] = []
-    coded: list[tuple[int, int, int]] = []
-    for row, (first, second) in enumerate(zip(file.sources, file.targets, strict=True)):
-        if first not in source_index or second not in target_index:
-            unknown.append(row)
-        elif target_of.get(first) == second:
-            repeated.append(row)
-        elif first in target_of or second in source_of:
-            contradicting.append(row)
-        else:
-            target_of[first] = second
-            source_of[second] = first
-            coded.append((source_index[first], target_index[second], row))
+    pairs = zip(map(source.entity_index.get, file.sources), map(target.entity_index.get, file.targets), strict=True)
+    coded = [(row, s, t) for row, (s, t) in enumerate(pairs) if s is not None and t is not None]
+    unknown = sorted({*range(len(file))}.difference(row for row, _, _ in coded))
+    kept, repeated, contradicting = _sift(coded, {}, {})
     if 2 * len(unknown) > len(file):
         raise _mostly_unknown(file, unknown, source, target)
     notes = [*file.notes]
     notes += _left_out(file, unknown, "whose entities the graphs do not have")
     notes += _left_out(file, repeated, "that stand there more than once")
     notes += _left_out(file, contradicting, "that contradict an earlier link of the same entity")
-    coded.sort()  # so that nothing downstream depends on the order of lines in a file
-    links = Links.of([first for first, _, _ in coded], [second for _, second, _ in coded])
-    return PlacedLinks(file, tuple(row for _, _, row in coded), links, tuple(notes))
+    kept.sort(key=lambda link: link[1])  # so that nothing downstream depends on the order of lines in a file
+    links = Links.of([first for _, first, _ in kept], [second for _, _, second in kept])
+    return PlacedLinks(file, tuple(row for row, _, _ in kept), links, tuple(notes))
+
+
+def _sift(
+    links: Iterable[tuple[int, int, int]], target_of: dict[int, int], source_of: dict[int, int]
+) -> tuple[list[tuple[int, int, int]], list[int], list[int]]:
+    """New links (row, source, target), and the rows of those that are known or contradict a known one.
+
+    New links are added to `target_of` and `source_of`.
+    """
+    new, known, contradicting = [], [], []
+    for row, first, second in links:
+        if target_of.get(first) == second:
+            known.append(row)
+        elif first in target_of or second in source_of:
+            contradicting.append(row)
+        else:
+            target_of[first], source_of[second] = second, first
+            new.append((row, first, second))
+    return new, known, contradicting
 
 
 def read_matching_and_gold(links: str | Path, gold: str | Path) -> tuple[Matching, Links]:
@@ -171,10 +168,5 @@ def _mostly_unknown(
     else:
         example = f" such as {shown(graph.entities[0])}" if graph.entities else ""
         remedy = f"use the identifiers of the graphs (the {side} graph has entities{example})"
-    return error_at(
-        rows.path,
-        rows.unit,
-        rows.numbers[row],
-        f"the {side} graph has no entity {shown(name)}, and {len(unknown)} of {len(rows)} links are like this",
-        remedy,
-    )
+    problem = f"the {side} graph has no entity {shown(name)}, and {len(unknown)} of {len(rows)} links are like this"
+    return error_at(rows.path, rows.unit, rows.numbers[row], problem, remedy)

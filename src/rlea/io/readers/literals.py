@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import polars as pl
+import polars as pl
 
 XSD_STRING = "http://www.w3.org/2001/XMLSchema#string"
 LANG_STRING = "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString"
@@ -26,8 +24,6 @@ _ESCAPE = re.compile(CODE_POINT + r"|\\(?P<char>[\"\\])|\\\Z")
 
 def normalised(literals: pl.DataFrame) -> pl.DataFrame:
     """Languages in lower case and no datatype on plain text, so that a literal is the same in every file format."""
-    import polars as pl
-
     return literals.with_columns(
         pl.when(pl.col("datatype").is_in([XSD_STRING, LANG_STRING]))
         .then(pl.lit(""))
@@ -43,8 +39,6 @@ def split_literals(values: pl.Series) -> pl.DataFrame:
     A value in quotes loses them; escaped quotes, backslashes and code points (`\\u00E9`) are decoded in every value,
     because files made from N-Triples dumps keep them after the quotes are gone.
     """
-    import polars as pl
-
     tagged = values.str.extract_groups(_TAGGED).struct.unnest()
     quoted = values.str.extract(_QUOTED, 1)
     value = pl.coalesce(pl.lit(tagged["value"]), pl.lit(quoted), pl.lit(values))

@@ -9,7 +9,9 @@ import math
 from collections.abc import Iterable, Mapping
 from numbers import Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import polars as pl
 
 from rlea.errors import InputError
 from rlea.graph import KnowledgeGraph
@@ -17,9 +19,6 @@ from rlea.io.readers.columns import Columns, Table, frame_table
 from rlea.io.readers.link_files import LINKS, LinkFile, links_of_table
 from rlea.io.readers.tables import TABLES, graph_of_tables
 from rlea.io.readers.text import error_at, shown
-
-if TYPE_CHECKING:
-    import polars as pl
 
 _GRAPH_KINDS = "a path, a frame or rows of head, relation and tail, a dict of such tables, or an RDF graph"
 
@@ -37,11 +36,9 @@ def graph_in_memory(value: Any, place: str) -> KnowledgeGraph:
         return graph_of_tables({"triples": _table(value, TABLES["triples"], place, _GRAPH_KINDS)})
     if "triples" not in value or not TABLES.keys() >= value.keys():
         listed = ", ".join(shown(str(key), 30) for key in value) or "none"
-        raise InputError(
-            f"a dict of tables has the keys triples, literals and names, not {listed}",
-            path=place,
-            remedy="give at least triples, as a frame or rows of head, relation and tail",
-        )
+        problem = f"a dict of tables has the keys triples, literals and names, not {listed}"
+        remedy = "give at least triples, as a frame or rows of head, relation and tail"
+        raise InputError(problem, path=place, remedy=remedy)
     return graph_of_tables({key: _table(rows, TABLES[key], f"{place} {key}") for key, rows in value.items()})
 
 
@@ -72,8 +69,6 @@ def _rdflib_quads(graph: Any) -> Iterable[Any]:
 
 def _table(value: Any, columns: Columns, place: str, wanted: str = "a frame or rows") -> Table:
     """A frame or rows as a table: columns by their names, or by position where none of the names is known."""
-    import polars as pl
-
     library = _library(value)
     if isinstance(value, pl.DataFrame | pl.LazyFrame):
         frame = value.lazy().collect()
@@ -91,8 +86,6 @@ def _table(value: Any, columns: Columns, place: str, wanted: str = "a frame or r
 
 
 def _pandas_frame(value: Any, place: str) -> pl.DataFrame:
-    import polars as pl
-
     columns: dict[str, pl.Series] = {}
     for number, name in enumerate(map(str, value.columns)):
         column = value.iloc[:, number]

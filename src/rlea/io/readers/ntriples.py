@@ -13,12 +13,11 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import IO, TYPE_CHECKING
+from typing import IO
+
+import polars as pl
 
 from rlea.io.readers.literals import CODE_POINT, code_point
-
-if TYPE_CHECKING:
-    import polars as pl
 
 RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 RDFS_RESOURCE = "http://www.w3.org/2000/01/rdf-schema#Resource"
@@ -74,8 +73,6 @@ def read_statements(stream: IO[bytes], *, may_have_graphs: bool) -> Statements |
     `stream` gives bytes without byte order mark. Statements with an empty IRI (`<>`) in one of the three places are
     left out.
     """
-    import polars as pl
-
     parse = partial(
         _parse_block,
         pattern=_QUAD_LINE if may_have_graphs else _TRIPLE_LINE,
@@ -122,8 +119,6 @@ def _blocks(stream: IO[bytes]) -> Iterator[bytes]:
 
 
 def _parse_block(block: bytes, *, pattern: str, node: pl.DataType, term: pl.DataType) -> Statements:
-    import polars as pl
-
     try:
         text = pl.Series("line", [block], dtype=pl.Binary).cast(pl.String)
     except pl.exceptions.ComputeError as error:  # not UTF-8
@@ -158,8 +153,6 @@ def _parse_block(block: bytes, *, pattern: str, node: pl.DataType, term: pl.Data
 
 
 def _unescaped(column: pl.Series) -> pl.Series:
-    import polars as pl
-
     rows = column.str.contains("\\", literal=True).arg_true()
     if not len(rows):
         return column

@@ -16,7 +16,7 @@ from rlea.graph import GraphPair, KnowledgeGraph
 from rlea.io.readers.link_files import LinkFile, read_link_rows
 from rlea.io.readers.links import make_pair
 from rlea.io.readers.literals import split_literals
-from rlea.io.readers.text import check_folder, is_empty, shown, tab_rows
+from rlea.io.readers.text import is_empty, shown, tab_rows
 
 # The folds that the benchmark's own results are reported on, where a folder has several sets of them.
 _USUAL_FOLDS = "721_5fold"
@@ -30,7 +30,6 @@ def read_openea(folder: str | Path, fold: str = "1") -> GraphPair:
     "fold" in its name is called); `"631_5fold/2"` chooses among several sets of folds.
     """
     folder = Path(folder)
-    check_folder(folder)
     links_folder = _fold_folder(folder, str(fold))
     notes: list[str] = []
     links_path = folder / "ent_links"
@@ -73,11 +72,8 @@ def pair_name(folder: Path) -> str:
 def _fold_folder(folder: Path, fold: str) -> Path:
     sets = sorted(path for path in folder.iterdir() if path.is_dir() and "fold" in path.name.lower())
     if not sets:
-        raise InputError(
-            "has no folder of folds such as 721_5fold",
-            path=folder,
-            remedy="add one with 1/train_links, 1/valid_links and 1/test_links",
-        )
+        remedy = "add one with 1/train_links, 1/valid_links and 1/test_links"
+        raise InputError("has no folder of folds such as 721_5fold", path=folder, remedy=remedy)
     if "/" in fold:
         chosen, fold = fold.split("/", 1)
         sets = [path for path in sets if path.name == chosen]
@@ -86,9 +82,8 @@ def _fold_folder(folder: Path, fold: str) -> Path:
     usual = [path for path in sets if path.name == _USUAL_FOLDS]
     if len(sets) > 1 and not usual:
         names = ", ".join(path.name for path in sets)
-        raise InputError(
-            f"has several sets of folds ({names})", path=folder, remedy=f"choose one, as in {sets[0].name}/{fold}"
-        )
+        problem = f"has several sets of folds ({names})"
+        raise InputError(problem, path=folder, remedy=f"choose one, as in {sets[0].name}/{fold}")
     within = (usual or sets)[0]
     available = sorted(path.name for path in within.iterdir() if path.is_dir())
     if fold not in available:
@@ -105,9 +100,6 @@ def _check_sides(links: LinkFile, source: set[str], target: set[str]) -> None:
         if first not in source and second not in target and (first in target or second in source)
     ]
     if 2 * len(swapped) > len(links):
-        raise InputError(
-            f"{shown(links.sources[swapped[0]])} is an entity of the second graph, not the first",
-            path=links.path,
-            line=links.numbers[swapped[0]],
-            remedy="the two sides are swapped: exchange the columns or the files of the two graphs",
-        )
+        problem = f"{shown(links.sources[swapped[0]])} is an entity of the second graph, not the first"
+        remedy = "the two sides are swapped: exchange the columns or the files of the two graphs"
+        raise InputError(problem, path=links.path, line=links.numbers[swapped[0]], remedy=remedy)

@@ -11,28 +11,23 @@ from pathlib import Path
 
 from rlea.errors import InputError
 from rlea.graph import GraphPair, KnowledgeGraph
-from rlea.io.readers import read_graph
-from rlea.io.readers.columns import TABLE_SUFFIXES
+from rlea.io.readers import GRAPH_READERS, read_graph
 from rlea.io.readers.link_files import read_link_rows
 from rlea.io.readers.links import make_pair
-from rlea.io.readers.rdf import RDF_FORMATS
-from rlea.io.readers.text import check_folder, suffix_of
+from rlea.io.readers.text import suffix_of
 
 
 def read_pair_folder(folder: str | Path) -> GraphPair:
     """A pair from a folder as described at the head of this module; its name is the folder's."""
     folder = Path(folder)
-    check_folder(folder)
     graphs: list[KnowledgeGraph] = []
     for stem in ("source", "target"):
         found = find_graphs(folder, stem)
         if len(found) != 1:
             names = " and ".join(path.name for path in found[:2])
-            raise InputError(
-                f"has both {names}" if found else f"has no graph called {stem}",
-                path=folder,
-                remedy="remove all but one" if found else f"add {stem}.nt, {stem}.tsv or a folder {stem}/ with tables",
-            )
+            problem = f"has both {names}" if found else f"has no graph called {stem}"
+            remedy = "remove all but one" if found else f"add {stem}.nt, {stem}.tsv or a folder {stem}/ with tables"
+            raise InputError(problem, path=folder, remedy=remedy)
         graphs.append(read_graph(found[0]))
     paths = [folder / name for name in ("seeds.tsv", "valid.tsv", "test.tsv")]
     notes = [] if paths[0].exists() else ["seeds.tsv is absent, so there are no seeds"]
@@ -45,6 +40,5 @@ def find_graphs(folder: Path, stem: str) -> list[Path]:
     return [
         path
         for path in sorted(folder.iterdir())
-        if path.name.split(".", 1)[0] == stem
-        and (path.is_dir() or suffix_of(path) in RDF_FORMATS or suffix_of(path) in TABLE_SUFFIXES)
+        if path.name.split(".", 1)[0] == stem and (path.is_dir() or suffix_of(path) in GRAPH_READERS)
     ]

@@ -142,11 +142,9 @@ def _read_table(path: Path) -> tuple[NDArray[Any], dict[str, Any]]:
     except InputError:
         raise
     except _ForeignCallError as error:
-        raise InputError(
-            f"asks for a call of {shown(str(error))}, which no model needs (it was not called)",
-            path=path,
-            remedy="open the file with no other program and get the model anew from someone you trust",
-        ) from error
+        problem = f"asks for a call of {shown(str(error))}, which no model needs (it was not called)"
+        remedy = "open the file with no other program and get the model anew from someone you trust"
+        raise InputError(problem, path=path, remedy=remedy) from error
     except Exception as error:  # what a damaged zip file or pickle can raise has no end
         raise InputError("is no model saved by PyKEEN, or is damaged", path=path, remedy=SAVE_AGAIN) from error
 
@@ -160,11 +158,8 @@ def _find_weight(path: Path, model: Any) -> tuple[Any, dict[str, Any]]:
         raise InputError(f"holds {kind}, which has no entity representations", path=path, remedy=SAVE_AGAIN)
     weight = _part(_part(first, "_modules", "_embeddings"), "_parameters", "weight")
     if weight is None:
-        raise InputError(
-            f"{kind} computes its entity vectors ({_kind(first)}) and stores no table of them",
-            path=path,
-            remedy=f"compute them with model.entity_representations[0]() and {EXPORT}",
-        )
+        problem = f"{kind} computes its entity vectors ({_kind(first)}) and stores no table of them"
+        raise InputError(problem, path=path, remedy=f"compute them with model.entity_representations[0]() and {EXPORT}")
     num_representations = len(_entries(_entries(representations.state).get("_modules")))
     return weight, {"library": "PyKEEN", "model": kind, "entity_representations": num_representations}
 
@@ -201,11 +196,8 @@ def _read_tensor(path: Path, archive: zipfile.ZipFile, root: str, tensor: Any) -
         case _:
             raise InputError("the table of entity vectors is no plain matrix", path=path, remedy=EXPORT)
     if storage.origin not in _NUMBER_TYPES:
-        raise InputError(
-            f"the entity vectors are of type {storage.origin.rpartition('.')[2].removesuffix('Storage').lower()}",
-            path=path,
-            remedy="save the model in single precision (model.float())",
-        )
+        problem = f"the entity vectors are of type {storage.origin.rpartition('.')[2].removesuffix('Storage').lower()}"
+        raise InputError(problem, path=path, remedy="save the model in single precision (model.float())")
     order_file = root + "byteorder"
     is_big = order_file in archive.namelist() and archive.read(order_file) == b"big"
     number_type = np.dtype((">" if is_big else "<") + _NUMBER_TYPES[storage.origin])
@@ -216,11 +208,8 @@ def _read_tensor(path: Path, archive: zipfile.ZipFile, root: str, tensor: Any) -
 def _read_labels(path: Path, num_rows: int) -> tuple[list[str], list[int]]:
     """The identifier of each row of the table and the line where it stands."""
     if path.parent.is_dir() and not path.exists():
-        raise InputError(
-            "there is no such file, so the entities have no names",
-            path=path,
-            remedy="train on a TriplesFactory with labels and save the result again",
-        )
+        remedy = "train on a TriplesFactory with labels and save the result again"
+        raise InputError("there is no such file, so the entities have no names", path=path, remedy=remedy)
     # Labels with a tab, a quote or a line end in them are quoted, as in .csv.
     rows = split_commas(path, read_text(path), "\t")
     frame = named_table(path, rows, Columns(("id", "label"), may_be_empty=("label",))).frame
@@ -228,17 +217,10 @@ def _read_labels(path: Path, num_rows: int) -> tuple[list[str], list[int]]:
     for text, label, line in frame.select("id", "label", "line").iter_rows():
         number = int(text) if text.isdecimal() and len(text) < 19 else -1
         if not 0 <= number < num_rows or number in found:
-            raise InputError(
-                f"an id below {num_rows}, each once, is needed, not {shown(text)}",
-                path=path,
-                line=line,
-                remedy=f"take this file and {MODEL_FILE} from one training",
-            )
+            problem = f"an id below {num_rows}, each once, is needed, not {shown(text)}"
+            raise InputError(problem, path=path, line=line, remedy=f"take this file and {MODEL_FILE} from one training")
         found[number] = label, line
     if len(found) != num_rows:
-        raise InputError(
-            f"has {len(found)} labels for the {num_rows} vectors of {MODEL_FILE}",
-            path=path,
-            remedy="take both files from one training",
-        )
+        problem = f"has {len(found)} labels for the {num_rows} vectors of {MODEL_FILE}"
+        raise InputError(problem, path=path, remedy="take both files from one training")
     return [found[number][0] for number in range(num_rows)], [found[number][1] for number in range(num_rows)]

@@ -10,6 +10,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
+import polars as pl
+
 from rlea.errors import InputError
 from rlea.graph import LITERAL_COLUMNS, KnowledgeGraph
 from rlea.graph.iri import PREFIX, from_iri
@@ -29,8 +31,6 @@ from rlea.io.readers.text import (
 
 if TYPE_CHECKING:
     from xml.parsers.expat import ExpatError
-
-    import polars as pl
 
 # Extension -> the name of the format in pyoxigraph.
 RDF_FORMATS = {
@@ -80,8 +80,6 @@ def graph_of_quads(quads: Iterable[Any], place: Path) -> KnowledgeGraph:
 
 def graph_of(found: Statements, place: Path) -> KnowledgeGraph:
     """Build the graph: classes become literals, and `urn:rlea:` IRIs the identifiers they stand for."""
-    import polars as pl
-
     triples, literals, types = found.triples, found.literals, found.types
     if triples.is_empty() and literals.is_empty() and types.is_empty() and found.declared.is_empty():
         raise InputError("holds no triples", path=place, remedy="check that this is the right graph")
@@ -124,7 +122,6 @@ def _read_by_columns(path: Path) -> Statements | None:
 
 
 def _read_by_quads(quads: Iterable[Any], blank: _BlankLabels) -> Statements:
-    import polars as pl
     from pyoxigraph import Literal, NamedNode, Triple
 
     triples: list[tuple[str, str, str]] = []
@@ -143,11 +140,8 @@ def _read_by_quads(quads: Iterable[Any], blank: _BlankLabels) -> Statements:
             literals.append((head, predicate, thing.value, "" if language else thing.datatype.value, language or ""))
             continue
         if kind is Triple:
-            raise InputError(
-                "holds a triple as the object of another, which cannot be read",
-                path=blank.path,
-                remedy="remove the statements about statements, <<( ... )>>",
-            )
+            problem = "holds a triple as the object of another, which cannot be read"
+            raise InputError(problem, path=blank.path, remedy="remove the statements about statements, <<( ... )>>")
         tail = thing.value if kind is NamedNode else blank[thing.value]
         if not tail:
             continue
@@ -194,8 +188,6 @@ class _BlankLabels(dict[str, str]):
 
 def _identifiers(*iris: pl.Series) -> Sequence[pl.Series]:
     """Columns of identifiers from columns of IRIs, all of one type (text or categories), which is kept."""
-    import polars as pl
-
     distinct = pl.concat([column.rename("iri") for column in iris]).unique().cast(pl.String)
     ours = distinct.filter(distinct.str.starts_with(PREFIX)).to_list()
     if not ours:
@@ -206,15 +198,7 @@ def _identifiers(*iris: pl.Series) -> Sequence[pl.Series]:
 
 def rdf_format(path: Path) -> str:
     """The name of the file's format in pyoxigraph."""
-    name = RDF_FORMATS.get(suffix_of(path))
-    if name is None:
-        known = ", ".join(sorted(RDF_FORMATS))
-        raise InputError(
-            f"has the extension {suffix_of(path) or '(none)'}, which is none of RDF's",
-            path=path,
-            remedy=f"name it by its format: {known}, each also with .gz",
-        )
-    return name
+    return RDF_FORMATS[suffix_of(path)]
 
 
 def parse_rdf(path: Path) -> Iterator[Any]:
@@ -275,12 +259,9 @@ def _well_formed(path: Path) -> str:
         # Expat knows the letters of an old Unicode only, such as é but not ș; without them it judges the rest.
         error = _xml_error(re.sub(r"[^\x00-\x7f]", "x", text))
     if error is not None:
-        raise InputError(
-            f"is no well-formed XML ({expat.errors.messages[error.code]})",
-            path=path,
-            line=error.lineno,
-            remedy="correct it there, or fetch the file again if it was cut off",
-        ) from error
+        problem = f"is no well-formed XML ({expat.errors.messages[error.code]})"
+        remedy = "correct it there, or fetch the file again if it was cut off"
+        raise InputError(problem, path=path, line=error.lineno, remedy=remedy) from error
     return text
 
 

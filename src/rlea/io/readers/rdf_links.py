@@ -34,11 +34,8 @@ def read_rdf_links(path: Path) -> LinkFile:
     if is_alignment:
         return _from_cells(path, cells)
     if not found:
-        raise InputError(
-            "holds neither owl:sameAs triples nor cells of an alignment",
-            path=path,
-            remedy="give links as owl:sameAs triples, in the Alignment API format, or as TSV",
-        )
+        remedy = "give links as owl:sameAs triples, in the Alignment API format, or as TSV"
+        raise InputError("holds neither owl:sameAs triples nor cells of an alignment", path=path, remedy=remedy)
     if rdf_format(path) in LINE_FORMATS:
         # One statement per line, so the n-th quad is on the n-th line that is neither blank nor a comment.
         texts = (line.strip() for line in read_text(path).split("\n"))

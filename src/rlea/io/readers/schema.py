@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rlea.errors import InputError
-from rlea.graph.schema import PARTS, RELATIONS, SCHEMA_FILES, Alignment, Schema, columns_of
+from rlea.graph.schema import PARTS, SCHEMA_FILES, Alignment, Schema, columns_of
 from rlea.io.readers.columns import Columns, read_table
 from rlea.io.readers.text import shown
 
@@ -23,8 +23,11 @@ def _read(path: Path, part: str) -> tuple[Alignment, ...]:
     found = []
     for row in read_table(path, Columns(columns)).frame.iter_rows(named=True):
         there, back = (_share(path, row, name) for name in columns[-2:])
-        is_inverse = part == RELATIONS and _is_inverse(path, row)
-        found.append(Alignment(row["source"], row["target"], is_inverse, there, back))
+        direction = row.get("direction", "same")
+        if direction not in ("same", "inverse"):
+            problem = f"the direction is {shown(direction)}"
+            raise InputError(problem, path=path, line=int(row["line"]), remedy="write same or inverse")
+        found.append(Alignment(row["source"], row["target"], direction == "inverse", there, back))
     return tuple(found)
 
 
@@ -34,18 +37,6 @@ def _share(path: Path, row: dict[str, str], column: str) -> float:
     except ValueError:
         value = -1.0
     if not 0.0 <= value <= 1.0:
-        raise InputError(
-            f"{column} is {shown(row[column])}", path=path, line=int(row["line"]), remedy="give a number from 0 to 1"
-        )
+        remedy = "give a number from 0 to 1"
+        raise InputError(f"{column} is {shown(row[column])}", path=path, line=int(row["line"]), remedy=remedy)
     return value
-
-
-def _is_inverse(path: Path, row: dict[str, str]) -> bool:
-    if row["direction"] not in ("same", "inverse"):
-        raise InputError(
-            f"the direction is {shown(row['direction'])}",
-            path=path,
-            line=int(row["line"]),
-            remedy="write same or inverse",
-        )
-    return row["direction"] == "inverse"

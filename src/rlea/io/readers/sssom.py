@@ -56,9 +56,8 @@ def read_sssom(path: Path, text: str) -> LinkFile:
         second = exact_target or from_iri(_expand(path, line, target, prefixes))
         found.append((first, second, confidence_of(path, "line", line, confidence), line))
     if len(frame) and not found:
-        raise InputError(
-            "has no match of identity (owl:sameAs, skos:exactMatch)", path=path, remedy="give a file with such matches"
-        )
+        remedy = "give a file with such matches"
+        raise InputError("has no match of identity (owl:sameAs, skos:exactMatch)", path=path, remedy=remedy)
     return LinkFile.of_matches(path, found, "line", len(frame))
 
 
@@ -102,9 +101,6 @@ def _expand(path: Path, number: int, curie: str, prefixes: Mapping[str, str]) ->
         return prefixes[prefix] + rest
     if colon and (rest.startswith("//") or prefix.lower() == "urn"):
         return text
-    raise InputError(
-        f"the prefix of {shown(curie)} is not declared" if colon else f"{shown(curie)} is no CURIE",
-        path=path,
-        line=number,
-        remedy="declare the prefix in the curie_map of the comment block, or write whole IRIs",
-    )
+    problem = f"the prefix of {shown(curie)} is not declared" if colon else f"{shown(curie)} is no CURIE"
+    remedy = "declare the prefix in the curie_map of the comment block, or write whole IRIs"
+    raise InputError(problem, path=path, line=number, remedy=remedy)

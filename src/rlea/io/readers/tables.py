@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import polars as pl
 
 from rlea.errors import InputError
 from rlea.graph import LITERAL_COLUMNS, KnowledgeGraph
@@ -23,13 +24,9 @@ from rlea.io.readers.columns import TABLE_SUFFIXES, Columns, Table, read_table
 from rlea.io.readers.literals import normalised
 from rlea.io.readers.text import error_at, shown, suffix_of
 
-if TYPE_CHECKING:
-    import polars as pl
-
 TABLES = {
     "triples": Columns(
-        required=("head", "relation", "tail"),
-        synonyms={"subject": "head", "predicate": "relation", "object": "tail"},
+        required=("head", "relation", "tail"), synonyms={"subject": "head", "predicate": "relation", "object": "tail"}
     ),
     "literals": Columns(
         required=("entity", "attribute", "value"),
@@ -47,11 +44,8 @@ def read_triples_table(path: str | Path) -> KnowledgeGraph:
     if not path.is_dir():
         return graph_of_tables({"triples": read_table(path, TABLES["triples"])})
     if find_table(path, "triples") is None:
-        raise InputError(
-            "has no triples.tsv, triples.csv or triples.parquet",
-            path=path,
-            remedy="put the graph's triples there under one of these names",
-        )
+        remedy = "put the graph's triples there under one of these names"
+        raise InputError("has no triples.tsv, triples.csv or triples.parquet", path=path, remedy=remedy)
     found = {stem: find_table(path, stem) for stem in TABLES}
     return graph_of_tables({stem: read_table(file, TABLES[stem]) for stem, file in found.items() if file})
 
@@ -78,15 +72,12 @@ def find_table(folder: Path, stem: str) -> Path | None:
         if suffix_of(path) in TABLE_SUFFIXES and path.name.split(".", 1)[0] == stem and path.is_file()
     ]
     if len(found) > 1:
-        raise InputError(
-            f"has both {found[0].name} and {found[1].name}", path=folder, remedy="keep one of them and remove the other"
-        )
+        remedy = "keep one of them and remove the other"
+        raise InputError(f"has both {found[0].name} and {found[1].name}", path=folder, remedy=remedy)
     return found[0] if found else None
 
 
 def _literals(table: Table) -> pl.DataFrame:
-    import polars as pl
-
     frame = table.frame
     missing = [name for name in LITERAL_COLUMNS if name not in frame.columns]
     return normalised(frame.with_columns(pl.lit("").alias(name) for name in missing).select(LITERAL_COLUMNS))

@@ -6,12 +6,10 @@ import gzip
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import polars as pl
 
 from rlea.errors import InputError
-
-if TYPE_CHECKING:
-    import polars as pl
 
 GZIP_MAGIC = b"\x1f\x8b"
 UTF8_BOM = b"\xef\xbb\xbf"
@@ -48,14 +46,6 @@ def check_file(path: Path) -> None:
         raise InputError("there is no such file", path=path, remedy="check the path")
 
 
-def check_folder(path: Path) -> None:
-    """Raise unless the path is a folder that exists."""
-    if not path.exists():
-        raise InputError("there is no such folder", path=path, remedy="check the path")
-    if not path.is_dir():
-        raise InputError("is a file where a folder is expected", path=path, remedy="give the path of a folder")
-
-
 def is_empty(path: Path) -> bool:
     """Whether a path is a file without a single byte, which some layouts have on purpose."""
     return path.is_file() and path.stat().st_size == 0
@@ -69,9 +59,8 @@ def unreadable(path: Path, error: OSError) -> InputError:
 
 def broken_gzip(path: Path) -> InputError:
     """The error for a compressed file that was cut off or damaged."""
-    return InputError(
-        "the gzip data is damaged or cut off", path=path, remedy="fetch or compress the file again, or unpack it first"
-    )
+    remedy = "fetch or compress the file again, or unpack it first"
+    return InputError("the gzip data is damaged or cut off", path=path, remedy=remedy)
 
 
 def check_marks(path: Path, head: bytes) -> None:
@@ -105,9 +94,8 @@ def read_text(path: Path) -> str:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise InputError(
-            f"is not UTF-8 (byte 0x{content[error.start]:02x})", path=path, line=line, remedy=SAVE_AS_UTF8
-        ) from error
+        problem = f"is not UTF-8 (byte 0x{content[error.start]:02x})"
+        raise InputError(problem, path=path, line=line, remedy=SAVE_AS_UTF8) from error
     if (position := text.find("\x00")) >= 0:
         line = text.count("\n", 0, position) + 1
         raise InputError("holds a zero byte, so it is no text file", path=path, line=line, remedy=SAVE_AS_UTF8)
@@ -122,21 +110,19 @@ def tab_rows(path: Path, columns: Sequence[str], *, keep_tabs: bool = False) -> 
     Quotes have no meaning. Blank lines are passed over, other lines must have one field per column; with `keep_tabs`
     the last field keeps the tabs within it. No field of the other columns is empty.
     """
-    return _split(path, read_text(path), columns, keep_tabs)
+    fields = _split(path, read_text(path), columns, keep_tabs)
+    check_filled(path, fields, columns[:-1] if keep_tabs else columns)
+    return fields
 
 
 def split_tabs(path: Path, text: str) -> pl.DataFrame:
     """As `tab_rows`, with as many columns as the first line has fields, named "0", "1", ...; fields may be empty."""
     first = next(line for line in text.split("\n") if line.strip(" \r"))
     columns = [str(number) for number in range(first.count("\t") + 1)]
-    return _split(path, text, columns, keep_tabs=False, may_be_empty=columns)
+    return _split(path, text, columns, keep_tabs=False)
 
 
-def _split(
-    path: Path, text: str, columns: Sequence[str], keep_tabs: bool, may_be_empty: Sequence[str] | None = None
-) -> pl.DataFrame:
-    import polars as pl
-
+def _split(path: Path, text: str, columns: Sequence[str], keep_tabs: bool) -> pl.DataFrame:
     num_tabs = len(columns) - 1
     rows = (
         pl.DataFrame({"text": text.split("\n")})
@@ -152,15 +138,10 @@ def _split(
             path, int(rows["line"][position]), int(tabs[position]) + 1, columns, "tabs", rows["text"][position]
         )
     if num_tabs == 0:
-        fields = rows.rename({"text": columns[0]}).select(*columns, "line")
-    else:
-        parts = rows["text"].str.splitn("\t", num_tabs + 1).struct.unnest()
-        parts.columns = list(columns)
-        fields = parts.with_columns(rows["line"])
-    if may_be_empty is None:
-        may_be_empty = columns[-1:] if keep_tabs else ()
-    check_filled(path, fields, [name for name in columns if name not in may_be_empty])
-    return fields
+        return rows.rename({"text": columns[0]}).select(*columns, "line")
+    parts = rows["text"].str.splitn("\t", num_tabs + 1).struct.unnest()
+    parts.columns = list(columns)
+    return parts.with_columns(rows["line"])
 
 
 def ragged(
@@ -176,9 +157,8 @@ def ragged(
     elif separator == "commas" and num_fields == 1 and ("\t" in text or ";" in text):
         remedy = "separate the fields by commas, or name the file .tsv if they are separated by tabs"
     noun = "field" if num_fields == 1 else "fields"
-    return InputError(
-        f"has {num_fields} {noun} where {len(columns)} are needed{named}", path=path, line=line, remedy=remedy
-    )
+    problem = f"has {num_fields} {noun} where {len(columns)} are needed{named}"
+    return InputError(problem, path=path, line=line, remedy=remedy)
 
 
 def check_filled(path: Path, fields: pl.DataFrame, columns: Sequence[str], unit: str = "line") -> None:
@@ -188,9 +168,8 @@ def check_filled(path: Path, fields: pl.DataFrame, columns: Sequence[str], unit:
         if empty.any():
             number = int(fields["line"][empty.arg_max() or 0])
             field = f"field {int(name) + 1}" if name.isdigit() else f"the field {name}"
-            raise error_at(
-                path, unit, number, f"{field} is empty", "give every row an identifier there or delete the row"
-            )
+            remedy = "give every row an identifier there or delete the row"
+            raise error_at(path, unit, number, f"{field} is empty", remedy)
 
 
 def error_at(path: Path, unit: str, number: int, problem: str, remedy: str) -> InputError:

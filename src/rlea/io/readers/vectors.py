@@ -50,8 +50,9 @@ def read_embeddings(path: str | Path, source: KnowledgeGraph, target: KnowledgeG
     if is_pykeen_folder(path):
         model = read_pykeen(path)
         matrix = _numeric(path / MODEL_FILE, model.table, "the table of vectors")
-        ids = _Identifiers(path / LABEL_FILE, model.identifiers, "line", model.lines)
-        blocks, info = (_block(path / MODEL_FILE, matrix, ids),) * 2, model.info
+        labels = path / LABEL_FILE
+        block = _block(path / MODEL_FILE, matrix, labels, model.identifiers, "line", model.lines)
+        blocks, info = (block, block), model.info
     elif path.is_dir():
         blocks = (_read_npy(path / "source.npy"), _read_npy(path / "target.npy"))
     elif suffix == ".safetensors":
@@ -62,21 +63,15 @@ def read_embeddings(path: str | Path, source: KnowledgeGraph, target: KnowledgeG
         blocks = (_read_word2vec(path, (source, target)),) * 2
     else:
         check_file(path)
-        raise InputError(
-            f"has the extension {suffix or '(none)'}, which is no format of vectors",
-            path=path,
-            remedy="give .safetensors, .npy with .ids beside it, or word2vec text as .vec, .w2v or .txt",
-        )
+        problem = f"has the extension {suffix or '(none)'}, which is no format of vectors"
+        remedy = "give .safetensors, .npy with .ids beside it, or word2vec text as .vec, .w2v or .txt"
+        raise InputError(problem, path=path, remedy=remedy)
     dims = [block.matrix.shape[1] for block in blocks]
     if dims[0] != dims[1]:
-        raise InputError(
-            f"the source and target vectors have {dims[0]} and {dims[1]} dimensions",
-            path=path,
-            remedy="give vectors of one common space",
-        )
-    return Embeddings(
-        _in_order(blocks[0], source, "source"), _in_order(blocks[1], target, "target"), name, measure, info
-    )
+        problem = f"the source and target vectors have {dims[0]} and {dims[1]} dimensions"
+        raise InputError(problem, path=path, remedy="give vectors of one common space")
+    first, second = _in_order(blocks[0], source, "source"), _in_order(blocks[1], target, "target")
+    return Embeddings(first, second, name, measure, info)
 
 
 def _in_order(block: _Block, graph: KnowledgeGraph, side: str) -> Matrix:
@@ -85,43 +80,33 @@ def _in_order(block: _Block, graph: KnowledgeGraph, side: str) -> Matrix:
     num_missing = rows.count(-1)
     if num_missing:
         first = graph.entities[rows.index(-1)]
-        raise InputError(
-            f"{num_missing} of {len(rows)} {side} entities have no vector, the first is {shown(first)}",
-            path=block.path,
-            remedy="give a vector for every entity, under the identifiers of the graph",
-        )
+        problem = f"{num_missing} of {len(rows)} {side} entities have no vector, the first is {shown(first)}"
+        remedy = "give a vector for every entity, under the identifiers of the graph"
+        raise InputError(problem, path=block.path, remedy=remedy)
     return np.ascontiguousarray(block.matrix[rows], dtype=np.float32)
 
 
-@dataclass(frozen=True, eq=False)
-class _Identifiers:
-    """The identifier of every row of a matrix, and where it is in its file."""
+def _block(
+    path: Path, matrix: Matrix, ids_path: Path, ids: Sequence[str], unit: str, numbers: Sequence[int] = ()
+) -> _Block:
+    """The vectors with their identifiers, each once, unless a number is not finite.
 
-    path: Path
-    texts: Sequence[str]
-    unit: str
-    numbers: Sequence[int] = ()  # empty: row i is number i + 1
-
-    def number(self, row: int) -> int:
-        return self.numbers[row] if self.numbers else row + 1
-
-
-def _block(path: Path, matrix: Matrix, ids: _Identifiers) -> _Block:
-    """The vectors with their identifiers, each once, unless a number is not finite."""
+    Identifier i stands at the `unit` (line, row) `numbers[i]` of its file; by default they are counted from 1.
+    """
+    numbers = numbers or range(1, len(ids) + 1)
     index: dict[str, int] = {}
-    for row, identifier in enumerate(ids.texts):
-        place = ids.path, ids.unit, ids.number(row)
+    for row, (identifier, number) in enumerate(zip(ids, numbers, strict=True)):
         if not identifier.strip():
-            raise error_at(*place, "the identifier is empty", "give every vector an identifier")
+            raise error_at(ids_path, unit, number, "the identifier is empty", "give every vector an identifier")
         before = index.setdefault(identifier, row)
         if before != row:
-            problem = f"the identifier {shown(identifier)} was given before, at {ids.unit} {ids.number(before)}"
-            raise error_at(*place, problem, "keep one vector per identifier")
+            problem = f"the identifier {shown(identifier)} was given before, at {unit} {numbers[before]}"
+            raise error_at(ids_path, unit, number, problem, "keep one vector per identifier")
     finite = np.isfinite(matrix).all(axis=1)
     if not finite.all():
         row = int(np.argmin(finite))
         # Lines are those of the identifiers, so they say where the vector is only if both are in one file.
-        unit, number = (ids.unit, ids.number(row)) if ids.path == path else ("row", row + 1)
+        unit, number = (unit, numbers[row]) if ids_path == path else ("row", row + 1)
         problem = f"the vector has numbers that are not finite (there are {int((~finite).sum())} such vectors)"
         raise error_at(path, unit, number, problem, "train the vectors again or replace NaN and infinity")
     return _Block(path, index, matrix)
@@ -130,9 +115,8 @@ def _block(path: Path, matrix: Matrix, ids: _Identifiers) -> _Block:
 def _numeric(path: Path, matrix: NDArray[Any], what: str) -> Matrix:
     """The matrix in single precision, unless it is no matrix of numbers."""
     if matrix.ndim != 2:
-        raise InputError(
-            f"{what} has the shape {matrix.shape}, which is no matrix", path=path, remedy="store one row per entity"
-        )
+        remedy = "store one row per entity"
+        raise InputError(f"{what} has the shape {matrix.shape}, which is no matrix", path=path, remedy=remedy)
     if matrix.shape[1] == 0:
         raise InputError(f"{what} has no columns", path=path, remedy="store vectors of at least one dimension")
     if matrix.dtype.kind not in "fiu":
@@ -145,32 +129,24 @@ def _read_npy(path: Path) -> _Block:
     check_file(path)
     beside = [path.with_suffix(suffix) for suffix in (".ids", ".txt") if path.with_suffix(suffix).exists()]
     if not beside:
-        raise InputError(
-            f"there is no {path.with_suffix('.ids').name} beside it",
-            path=path,
-            remedy="write the identifiers of the rows there, one per line",
-        )
+        remedy = "write the identifiers of the rows there, one per line"
+        raise InputError(f"there is no {path.with_suffix('.ids').name} beside it", path=path, remedy=remedy)
     try:
         with path.open("rb") as stream:
             # Never pickles: loading one would run whatever code its author put into it.
             raw = np.lib.format.read_array(stream, allow_pickle=False)
     except (ValueError, EOFError, OSError) as error:
         is_object = "bject" in str(error)
-        raise InputError(
-            "holds pickled objects, which are never loaded" if is_object else "is no .npy file or is cut off",
-            path=path,
-            remedy="save a plain array of numbers with numpy.save(..., allow_pickle=False)",
-        ) from error
+        problem = "holds pickled objects, which are never loaded" if is_object else "is no .npy file or is cut off"
+        remedy = "save a plain array of numbers with numpy.save(..., allow_pickle=False)"
+        raise InputError(problem, path=path, remedy=remedy) from error
     matrix = _numeric(path, raw, "the array")
     texts = [line.removesuffix("\r") for line in read_text(beside[0]).removesuffix("\n").split("\n")]
     if len(texts) != len(matrix):
-        raise InputError(
-            f"has {len(texts)} identifiers for the {len(matrix)} rows of {path.name}",
-            path=beside[0],
-            line=len(texts),
-            remedy="write one identifier per row, in the same order",
-        )
-    return _block(path, matrix, _Identifiers(beside[0], texts, "line"))
+        problem = f"has {len(texts)} identifiers for the {len(matrix)} rows of {path.name}"
+        remedy = "write one identifier per row, in the same order"
+        raise InputError(problem, path=beside[0], line=len(texts), remedy=remedy)
+    return _block(path, matrix, beside[0], texts, "line")
 
 
 def _read_safetensors(path: Path) -> tuple[tuple[_Block, _Block], str, str, dict[str, Any]]:
@@ -192,11 +168,8 @@ def _read_safetensors(path: Path) -> tuple[tuple[_Block, _Block], str, str, dict
     source, target = (_safetensors_block(path, matrix, side, about, remedy) for side, matrix in matrices.items())
     measure = about.get("measure", "cosine")
     if measure not in MEASURES:
-        raise InputError(
-            f"the measure {shown(str(measure), 30)} is not known",
-            path=path,
-            remedy=f"name one of {', '.join(MEASURES)}",
-        )
+        problem = f"the measure {shown(str(measure), 30)} is not known"
+        raise InputError(problem, path=path, remedy=f"name one of {', '.join(MEASURES)}")
     name, info = about.get("name", path.stem), about.get("info", {})
     for key, value, kind, wanted in (("name", name, str, "string"), ("info", info, dict, "object")):
         if not isinstance(value, kind):
@@ -214,12 +187,9 @@ def _safetensors_block(path: Path, matrix: Matrix, side: str, about: Mapping[str
     if not isinstance(identifiers, list) or not all(isinstance(text, str) for text in identifiers):
         raise InputError(f"{key} in its metadata is no list of strings", path=path, remedy=remedy)
     if len(identifiers) != len(matrix):
-        raise InputError(
-            f"has {len(identifiers)} {key} for the {len(matrix)} rows of the matrix {side}",
-            path=path,
-            remedy="write one identifier per row, in the same order",
-        )
-    return _block(path, matrix, _Identifiers(path, identifiers, f"{side} row"))
+        problem = f"has {len(identifiers)} {key} for the {len(matrix)} rows of the matrix {side}"
+        raise InputError(problem, path=path, remedy="write one identifier per row, in the same order")
+    return _block(path, matrix, path, identifiers, f"{side} row")
 
 
 def _metadata(path: Path, metadata: Mapping[str, str], remedy: str) -> dict[str, Any]:
@@ -233,11 +203,8 @@ def _metadata(path: Path, metadata: Mapping[str, str], remedy: str) -> dict[str,
     if not isinstance(about, dict):
         raise InputError("the metadata rlea is no JSON object", path=path, remedy=remedy)
     if about.get("format", FORMAT) != FORMAT:
-        raise InputError(
-            f"its metadata has the format {shown(str(about['format']), 30)}, and only {FORMAT} is known",
-            path=path,
-            remedy="update rlea, or write the file again",
-        )
+        problem = f"its metadata has the format {shown(str(about['format']), 30)}, and only {FORMAT} is known"
+        raise InputError(problem, path=path, remedy="update rlea, or write the file again")
     return about
 
 
@@ -250,12 +217,9 @@ def _read_word2vec(path: Path, graphs: Sequence[KnowledgeGraph]) -> _Block:
         promised, dim = int(header[0]), int(header[1])
         lines = lines[1:]
         if len(lines) != promised:
-            raise InputError(
-                f"the first line promises {promised} vectors, but {len(lines)} follow",
-                path=path,
-                line=lines[-1][0] if lines else 1,
-                remedy="fetch the file again if it was cut off, or correct its first line",
-            )
+            problem = f"the first line promises {promised} vectors, but {len(lines)} follow"
+            remedy = "fetch the file again if it was cut off, or correct its first line"
+            raise InputError(problem, path=path, line=lines[-1][0] if lines else 1, remedy=remedy)
     else:
         # Without a header the usual number of fields decides: identifiers with spaces in them are the exception.
         dim = Counter(len(line.split()) for _, line in lines).most_common(1)[0][0] - 1
@@ -269,24 +233,18 @@ def _read_word2vec(path: Path, graphs: Sequence[KnowledgeGraph]) -> _Block:
         words = identifier.split()
         is_too_long = len(words) > 1 and not is_entity and _is_number(words[-1])
         if len(fields) < dim or is_too_long:
-            raise InputError(
-                f"has {len(words) + len(fields) - 1} numbers where {dim} are needed",
-                path=path,
-                line=number,
-                remedy="give every line an identifier and the same number of numbers",
-            )
+            problem = f"has {len(words) + len(fields) - 1} numbers where {dim} are needed"
+            remedy = "give every line an identifier and the same number of numbers"
+            raise InputError(problem, path=path, line=number, remedy=remedy)
         try:
             with np.errstate(over="ignore"):
                 matrix[row] = [float(field) for field in fields]
         except ValueError as error:
-            raise InputError(
-                f"{str(error).partition(': ')[2] or 'a field'} is no number",
-                path=path,
-                line=number,
-                remedy="write an identifier and its numbers, separated by spaces",
-            ) from error
+            problem = f"{str(error).partition(': ')[2] or 'a field'} is no number"
+            remedy = "write an identifier and its numbers, separated by spaces"
+            raise InputError(problem, path=path, line=number, remedy=remedy) from error
         identifiers.append(identifier)
-    return _block(path, matrix, _Identifiers(path, identifiers, "line", [number for number, _ in lines]))
+    return _block(path, matrix, path, identifiers, "line", [number for number, _ in lines])
 
 
 def _is_number(text: str) -> bool:

@@ -31,9 +31,7 @@ _LINK_WRITERS: dict[str, Callable[[Path, LinkRows, MappingSet, Path], None]] = {
     "tsv": lambda path, rows, about, shown: put_links_tsv(path, rows, shown=shown),
     "sssom": lambda path, rows, about, shown: put_links_sssom(path, rows, about),
     "sameas": lambda path, rows, about, shown: put_links_sameas(path, rows),
-    "alignment": lambda path, rows, about, shown: put_links_alignment(
-        path, rows, source=about.subject_source, target=about.object_source
-    ),
+    "alignment": lambda path, rows, about, shown: put_links_alignment(path, rows),
 }
 
 
@@ -68,9 +66,8 @@ def write_links_file(path: str | Path, rows: LinkRows, *, about: MappingSet | No
     endings = {".sssom.tsv": "sssom", ".tsv": "tsv", ".nt": "sameas", ".rdf": "alignment", ".xml": "alignment"}
     name = next((endings[ending] for ending in endings if path.name.lower().endswith(ending)), None)
     if name is None:
-        raise InputError(
-            "has no extension that names a format of links", path=path, remedy=f"use one of {', '.join(endings)}"
-        )
+        remedy = f"use one of {', '.join(endings)}"
+        raise InputError("has no extension that names a format of links", path=path, remedy=remedy)
     write_all({path: _writer(name, path, rows, about)})
 
 

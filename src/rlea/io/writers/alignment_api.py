@@ -13,20 +13,14 @@ _RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 _XSD = "http://www.w3.org/2001/XMLSchema#"
 
 
-def put_links_alignment(path: Path, rows: LinkRows, *, source: str = "", target: str = "") -> None:
-    """Write one Cell per link, with the relation `=` and the confidence as its measure.
-
-    `source` and `target` name the two graphs (an IRI, or any text); left out where empty.
-    """
+def put_links_alignment(path: Path, rows: LinkRows) -> None:
+    """Write one Cell per link, with the relation `=` and the confidence as its measure."""
     one_to_one = len(set(rows.sources)) == len(rows) == len(set(rows.targets))
     with path.open("w", encoding="utf-8", newline="\n") as file:
         file.write('<?xml version="1.0" encoding="utf-8"?>\n')
         file.write(f'<rdf:RDF xmlns="{ALIGNMENT}" xmlns:rdf="{_RDF}">\n')
         # Level 0: entities are named by IRIs. The type 11 is one-to-one, ** any-to-any.
         file.write(f"<Alignment>\n<xml>yes</xml>\n<level>0</level>\n<type>{'11' if one_to_one else '**'}</type>\n")
-        for element, graph in (("onto1", source), ("onto2", target)):
-            if graph:
-                file.write(f"<{element}><Ontology rdf:about={_attribute(graph)}/></{element}>\n")
         for first, second, confidence in zip(rows.sources, rows.targets, rows.printed_confidences(), strict=True):
             file.write(
                 f"<map><Cell>\n<entity1 rdf:resource={_attribute(first)}/>\n"

@@ -42,7 +42,7 @@ def staged(paths: Sequence[str | Path]) -> Iterator[list[Path]]:
     places = [Path(os.path.realpath(path)) for path in paths]
     if len(set(places)) != len(places):
         raise ValueError("two of the files to be written have the same path")
-    temporaries = [place.with_name(f".rlea-{secrets.token_hex(8)}.tmp") for place in places]
+    temporaries = [_temporary(place) for place in places]
     made: list[Path] = []
     try:
         for place in places:
@@ -58,9 +58,7 @@ def staged(paths: Sequence[str | Path]) -> Iterator[list[Path]]:
         for temporary in temporaries:
             with suppress(OSError):  # report the first error, not one of the cleanup
                 temporary.unlink(missing_ok=True)
-        for folder in reversed(made):
-            with suppress(OSError):  # another program may have put a file there
-                folder.rmdir()
+        _remove_folders(made)
         raise
 
 
@@ -73,9 +71,17 @@ def check_writable(path: str | Path) -> None:
     try:
         _make_folder(Path(os.path.realpath(path)), made)
     finally:
-        for folder in reversed(made):
-            with suppress(OSError):  # another program may have put a file there
-                folder.rmdir()
+        _remove_folders(made)
+
+
+def _temporary(place: Path) -> Path:
+    return place.with_name(f".rlea-{secrets.token_hex(8)}.tmp")
+
+
+def _remove_folders(made: Sequence[Path]) -> None:
+    for folder in reversed(made):
+        with suppress(OSError):  # another program may have put a file there
+            folder.rmdir()
 
 
 def _make_folder(place: Path, made: list[Path]) -> None:
@@ -91,14 +97,13 @@ def _make_folder(place: Path, made: list[Path]) -> None:
             folder.mkdir()
             made.append(folder)
         # Found out now rather than after the work: the first thing any writer does is to make a file here.
-        probe = place.with_name(f".rlea-{secrets.token_hex(8)}.tmp")
+        probe = _temporary(place)
         probe.touch(exist_ok=False)
         probe.unlink()
     except OSError as error:
         reason = (error.strerror or "unknown reason").lower()
-        raise InputError(
-            f"cannot be written ({reason})", path=place, remedy="choose a folder that you may write to"
-        ) from error
+        remedy = "choose a folder that you may write to"
+        raise InputError(f"cannot be written ({reason})", path=place, remedy=remedy) from error
 
 
 def _open_to_others(path: Path) -> None:
@@ -149,7 +154,7 @@ def _keep(place: Path) -> Path | None:
     """A second name for an existing file; None where there is no file."""
     if not place.exists():
         return None
-    copy = place.with_name(f".rlea-{secrets.token_hex(8)}.tmp")
+    copy = _temporary(place)
     try:
         os.link(place, copy)
     except OSError:  # no hard links on this file system

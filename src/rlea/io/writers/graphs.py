@@ -77,22 +77,16 @@ def refuse_leftovers(folder: Path, writers: Iterable[Path], names: Sequence[str]
     new = {path.relative_to(folder).parts[0] for path in writers}
     for entry in sorted(folder.iterdir()):
         if entry.name.split(".", 1)[0] in names and entry.name not in new:
-            raise InputError(
-                f"has {entry.name} of something written before, which would be mixed up with the new files",
-                path=folder,
-                remedy="give an empty folder or remove it",
-            )
+            problem = f"has {entry.name} of something written before, which would be mixed up with the new files"
+            raise InputError(problem, path=folder, remedy="give an empty folder or remove it")
 
 
 def _format_of(path: Path) -> str:
     name = path.name.lower()
     found = next((known for known in RDF_FORMATS if name.endswith(f".{known}")), None)
     if found is None:
-        raise InputError(
-            "has no extension that names a format of graphs",
-            path=path,
-            remedy=f"use one of {', '.join('.' + known for known in RDF_FORMATS)}, or name a format",
-        )
+        remedy = f"use one of {', '.join('.' + known for known in RDF_FORMATS)}, or name a format"
+        raise InputError("has no extension that names a format of graphs", path=path, remedy=remedy)
     return found
 
 
@@ -103,9 +97,8 @@ def _graph_writers(
     if format_ in TABLE_FORMATS:
         return table_writers(path, graph, format_), ()
     if format_ not in RDF_FORMATS:
-        raise InputError(
-            f"unknown format {format_!r}", remedy=f"use one of {', '.join((*RDF_FORMATS, *TABLE_FORMATS))}"
-        )
+        remedy = f"use one of {', '.join((*RDF_FORMATS, *TABLE_FORMATS))}"
+        raise InputError(f"unknown format {format_!r}", remedy=remedy)
     notes = []
     if RDF_TYPE in graph.relations:
         number = int(np.sum(graph.triples[:, 1] == graph.relations.index(RDF_TYPE)))

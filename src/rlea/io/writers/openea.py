@@ -64,11 +64,8 @@ def _put_attributes(path: Path, graph: KnowledgeGraph, temporary: Path) -> None:
 def _literal(path: Path, value: str, datatype: str, language: str) -> str:
     """A literal as these files have them: bare where nothing in it could be taken for a quote or an escape."""
     if "\x00" in value or re.search(r'[<>"\s]', datatype) or (language and not LANGUAGE.fullmatch(language)):
-        raise InputError(
-            f"cannot hold the literal {value[:80]!r} (datatype {datatype!r}, language {language!r})",
-            path=path,
-            remedy="write .parquet",
-        )
+        problem = f"cannot hold the literal {value[:80]!r} (datatype {datatype!r}, language {language!r})"
+        raise InputError(problem, path=path, remedy="write .parquet")
     special = SPECIAL.search(value) is not None
     if not special and not language and not datatype and value.strip() == value:
         return value

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import gzip
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from functools import cache, partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
 from rlea.errors import InputError
 from rlea.graph import KnowledgeGraph
 from rlea.io.writers.iris import strict_iri
-
-if TYPE_CHECKING:
-    from pyoxigraph import Triple
 
 RDF_FORMATS = ("nt", "nt.gz", "ttl", "rdf", "nq")
 _RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
@@ -40,33 +37,21 @@ _XML_NAME_AT_END = re.compile(rf"[{_NAME_START}][{_NAME_START}\-.0-9\u00b7\u0300
 
 def put_rdf(temporary: Path, path: Path, graph: KnowledgeGraph, format_: str) -> None:
     """Write a graph to `temporary`; `path` is for errors."""
-    chunks = ntriples(graph, path)
+    chunks = (chunk.encode() for chunk in ntriples(graph, path))
     with temporary.open("wb") as file:
         if format_ in ("nt", "nq"):
-            file.writelines(chunk.encode() for chunk in chunks)
+            file.writelines(chunks)
         elif format_ == "nt.gz":
-            _put_gzip(file, chunks)
+            # Neither name nor time is stored: the same text gives the same bytes.
+            with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=file, mtime=0) as stream:
+                stream.writelines(chunks)
         else:
-            from pyoxigraph import RdfFormat, serialize
+            from pyoxigraph import RdfFormat, parse, serialize
 
             if format_ == "rdf":
                 _check_xml(path, graph)
-            serialize(_parsed(chunks), file, RdfFormat.TURTLE if format_ == "ttl" else RdfFormat.RDF_XML)
-
-
-def _put_gzip(file: IO[bytes], chunks: Iterable[str]) -> None:
-    """Write compressed text; the same text gives the same bytes (neither name nor time is stored)."""
-    with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=file, mtime=0) as stream:
-        for chunk in chunks:
-            stream.write(chunk.encode())
-
-
-def _parsed(chunks: Iterable[str]) -> Iterator[Triple]:
-    from pyoxigraph import RdfFormat, parse
-
-    for chunk in chunks:
-        for quad in parse(chunk.encode(), RdfFormat.N_TRIPLES):
-            yield quad.triple
+            triples = (quad.triple for chunk in chunks for quad in parse(chunk, RdfFormat.N_TRIPLES))
+            serialize(triples, file, RdfFormat.TURTLE if format_ == "ttl" else RdfFormat.RDF_XML)
 
 
 def ntriples(graph: KnowledgeGraph, path: Path) -> Iterator[str]:
@@ -81,7 +66,7 @@ def ntriples(graph: KnowledgeGraph, path: Path) -> Iterator[str]:
     literals = graph.literals
     attributes = [f"<{strict_iri(text)}>" for text in graph.attributes]
     class_attribute = graph.attributes.index(RDF_TYPE) if RDF_TYPE in graph.attributes else -1
-    endings = _Endings(path)
+    ending = cache(partial(_ending, path))  # there are few datatypes and languages
     for rows in _slices(len(literals)):
         columns = (
             literals.entity_ids[rows].tolist(),
@@ -95,7 +80,8 @@ def ntriples(graph: KnowledgeGraph, path: Path) -> Iterator[str]:
             if attribute == class_attribute and datatype == _RESOURCE:
                 thing = f"<{strict_iri(value)}>"
             else:
-                thing = _quoted(value) + endings[datatype, language]
+                text = value.translate(_ESCAPES) if SPECIAL.search(value) else value
+                thing = f'"{text}"{ending(datatype, language)}'
             lines.append(f"{entities[entity]} {attributes[attribute]} {thing} .\n")
         yield "".join(lines)
     alone = np.ones(graph.num_entities, dtype=bool)
@@ -104,32 +90,14 @@ def ntriples(graph: KnowledgeGraph, path: Path) -> Iterator[str]:
     yield "".join([f"{entities[entity]} <{RDF_TYPE}> <{_RESOURCE}> .\n" for entity in np.flatnonzero(alone).tolist()])
 
 
-def _quoted(value: str) -> str:
-    """A string in the quotes and escapes of N-Triples."""
-    return f'"{value.translate(_ESCAPES) if SPECIAL.search(value) else value}"'
-
-
-class _Endings(dict[tuple[str, str], str]):
-    """What follows a quoted value in N-Triples, by datatype and language; `path` is for errors."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__()
-        self._path = path
-
-    def __missing__(self, key: tuple[str, str]) -> str:
-        datatype, language = key
-        if language:
-            if not LANGUAGE.fullmatch(language):
-                raise InputError(
-                    f"cannot hold the language {language[:40]!r}, which is no language tag such as en or pt-br",
-                    path=self._path,
-                    remedy="correct it, or write tables",
-                )
-            ending = f"@{language}"
-        else:
-            ending = "" if datatype in _IMPLIED else f"^^<{strict_iri(datatype)}>"
-        self[key] = ending
-        return ending
+def _ending(path: Path, datatype: str, language: str) -> str:
+    """What follows a quoted value in N-Triples; `path` is for errors."""
+    if not language:
+        return "" if datatype in _IMPLIED else f"^^<{strict_iri(datatype)}>"
+    if not LANGUAGE.fullmatch(language):
+        problem = f"cannot hold the language {language[:40]!r}, which is no language tag such as en or pt-br"
+        raise InputError(problem, path=path, remedy="correct it, or write tables")
+    return f"@{language}"
 
 
 def _check_xml(path: Path, graph: KnowledgeGraph) -> None:

@@ -40,6 +40,9 @@ _NAMESPACE_END = re.compile(r"[/#:]")
 _BLANK = re.compile(r"[\x00-\x20\x7f-\x9f\u2028\u2029]+")
 # A namespace must pay for its line in the head: readers of the format grow slow (as the square) with their number.
 _LEAST_USE = 0.01
+_LICENSE = "https://w3id.org/sssom/license/unspecified"  # the user's to choose; the format demands a value
+# Not owl:sameAs: links with a confidence are guesses, and owl:sameAs makes a reasoner merge the entities.
+_PREDICATE = "skos:exactMatch"
 EXACT_COLUMNS = ("source_identifier", "target_identifier")
 
 
@@ -47,15 +50,8 @@ EXACT_COLUMNS = ("source_identifier", "target_identifier")
 class MappingSet:
     """What an SSSOM file says about itself; empty fields are left out."""
 
-    mapping_set_id: str = ""  # an IRI; derived from the links where empty, so that the same links give the same file
-    license: str = "https://w3id.org/sssom/license/unspecified"  # the user's to choose; the format demands a value
-    subject_source: str = ""  # an IRI or name of the source graph
-    object_source: str = ""  # likewise of the target graph
-    mapping_tool: str = "rlea"
     mapping_tool_version: str = ""
     mapping_date: str = ""  # YYYY-MM-DD, given by the caller: a clock read here would make every file differ
-    # Not owl:sameAs: links with a confidence are guesses, and owl:sameAs makes a reasoner merge the entities.
-    predicate: str = "skos:exactMatch"
     justification: str = "semapv:UnspecifiedMatching"  # a term of semapv; see `justification_of`
 
 
@@ -71,8 +67,7 @@ def justification_of(embedding_uses: str, matcher_uses_structure: bool) -> str:
 def put_links_sssom(path: Path, rows: LinkRows, about: MappingSet) -> None:
     """Write links as SSSOM/TSV. Labels keep no line breaks or tabs; identifiers are kept exactly."""
     sources, targets = [_uri(text) for text in rows.sources], [_uri(text) for text in rows.targets]
-    graphs = [_uri(text) if text else "" for text in (about.subject_source, about.object_source)]
-    prefixes = _prefixes([*sources, *targets, *filter(None, graphs)])
+    prefixes = _prefixes([*sources, *targets])
     curie = _shortener(prefixes)
     exact = [
         [text if from_iri(uri) != text else "" for text, uri in zip(texts, uris, strict=True)]
@@ -83,7 +78,7 @@ def put_links_sssom(path: Path, rows: LinkRows, about: MappingSet) -> None:
     table: dict[str, Iterable[str]] = {
         "subject_id": map(curie, sources),
         "subject_label": map(_label, rows.source_names or blank),
-        "predicate_id": [about.predicate] * len(rows),
+        "predicate_id": [_PREDICATE] * len(rows),
         "object_id": map(curie, targets),
         "object_label": map(_label, rows.target_names or blank),
         "mapping_justification": [about.justification] * len(rows),
@@ -92,30 +87,23 @@ def put_links_sssom(path: Path, rows: LinkRows, about: MappingSet) -> None:
     if with_exact:
         table.update(zip(EXACT_COLUMNS, exact, strict=True))
     with path.open("w", encoding="utf-8", newline="\n") as file:
-        for line in _head(rows, about, prefixes, [curie(graph) if graph else "" for graph in graphs], with_exact):
+        for line in _head(rows, about, prefixes, with_exact):
             file.write(f"#{line}\n")
         file.write("\t".join(table) + "\n")
         file.writelines("\t".join(row) + "\n" for row in zip(*table.values(), strict=True))
 
 
-def _head(
-    rows: LinkRows, about: MappingSet, prefixes: dict[str, str], graphs: list[str], with_exact: bool
-) -> Iterator[str]:
+def _head(rows: LinkRows, about: MappingSet, prefixes: dict[str, str], with_exact: bool) -> Iterator[str]:
     """The lines of the metadata block: YAML, with quotes only where a plain scalar would be misread."""
     yield "curie_map:"
     for namespace, prefix in sorted(prefixes.items(), key=lambda item: item[1]):
         yield f"  {prefix}: {json.dumps(namespace) if namespace.endswith(':') else namespace}"
-    yield f"mapping_set_id: {json.dumps(about.mapping_set_id or _content_id(rows))}"
-    yield f"license: {json.dumps(about.license)}"
-    for slot, text in (
-        ("subject_source", graphs[0]),
-        ("object_source", graphs[1]),
-        ("mapping_tool", about.mapping_tool),
-        ("mapping_tool_version", about.mapping_tool_version),
-        ("mapping_date", about.mapping_date),
-    ):
-        if text:
-            yield f"{slot}: {json.dumps(_BLANK.sub(' ', text), ensure_ascii=False)}"
+    yield f"mapping_set_id: {json.dumps(_content_id(rows))}"
+    yield f"license: {json.dumps(_LICENSE)}"
+    yield 'mapping_tool: "rlea"'
+    for slot in ("mapping_tool_version", "mapping_date"):
+        if text := getattr(about, slot):
+            yield f"{slot}: {json.dumps(text)}"
     if with_exact:
         yield "extension_definitions:"
         for column in EXACT_COLUMNS:
@@ -125,6 +113,7 @@ def _head(
 
 
 def _content_id(rows: LinkRows) -> str:
+    """An IRI derived from the links, so that the same links give the same file."""
     digest = hashlib.sha256()
     for row in zip(rows.sources, rows.targets, rows.printed_confidences(), strict=True):
         digest.update(json.dumps(row).encode())

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import polars as pl
 
 from rlea.errors import InputError
 from rlea.graph import KnowledgeGraph
-
-if TYPE_CHECKING:
-    import polars as pl
 
 TABLE_FORMATS = ("tsv", "csv", "parquet")
 
@@ -27,8 +25,6 @@ def table_writers(folder: Path, graph: KnowledgeGraph, format_: str) -> dict[Pat
 
 def triples_frame(graph: KnowledgeGraph) -> pl.DataFrame:
     """The columns head, relation, tail as identifiers."""
-    import polars as pl
-
     entities, relations = _series(graph.entities), _series(graph.relations)
     columns = zip(("head", "relation", "tail"), (entities, relations, entities), graph.triples.T, strict=True)
     return pl.DataFrame({name: series.gather(ids.copy()) for name, series, ids in columns})
@@ -36,8 +32,6 @@ def triples_frame(graph: KnowledgeGraph) -> pl.DataFrame:
 
 def literals_frame(graph: KnowledgeGraph) -> pl.DataFrame:
     """The columns entity, attribute, value, datatype, language."""
-    import polars as pl
-
     literals = graph.literals
     return pl.DataFrame(
         {
@@ -51,14 +45,10 @@ def literals_frame(graph: KnowledgeGraph) -> pl.DataFrame:
 
 
 def _names_frame(graph: KnowledgeGraph) -> pl.DataFrame:
-    import polars as pl
-
     return pl.DataFrame({"entity": _series(graph.entities), "name": _series(graph.names)})
 
 
 def _series(texts: Sequence[str]) -> pl.Series:
-    import polars as pl
-
     return pl.Series(list(texts), dtype=pl.String)
 
 
@@ -70,22 +60,16 @@ def _put_frame(
     if format_ == "parquet":
         frame.write_parquet(temporary)
         return
-    _refuse(frame, "\x00" if format_ == "csv" else "\x00\t\n\r", path)
+    is_csv = format_ == "csv"
+    for column in frame.columns:
+        bad = frame[column].str.contains_any(["\x00"] if is_csv else ["\x00", "\t", "\n", "\r"])
+        if bad.any():
+            value = frame[column].filter(bad)[0]
+            problem = f"cannot hold the {column} {value[:80]!r} (tabs, line breaks and zero bytes have no place in it)"
+            remedy = "write .parquet" if is_csv else "write .nt or .parquet"
+            raise InputError(problem, path=path, remedy=remedy)
     with temporary.open("wb") as file:
-        if format_ == "csv":
+        if is_csv:
             frame.write_csv(file)
         else:
             frame.write_csv(file, separator="\t", quote_style="never")
-
-
-def _refuse(frame: pl.DataFrame, characters: str, path: Path) -> None:
-    """Raise if a field holds one of the characters."""
-    for column in frame.columns:
-        bad = frame[column].str.contains_any(list(characters))
-        if bad.any():
-            value = frame[column].filter(bad)[0]
-            raise InputError(
-                f"cannot hold the {column} {value[:80]!r} (tabs, line breaks and zero bytes have no place in it)",
-                path=path,
-                remedy="write .nt or .parquet" if "\t" in characters else "write .parquet",
-            )

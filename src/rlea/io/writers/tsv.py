@@ -36,9 +36,6 @@ def put_table(
             line = "\t".join(row)
             if line.count("\t") != len(row) - 1 or "\n" in line or "\r" in line:
                 field = next(field for field in row if _BREAKS.search(field))
-                raise InputError(
-                    f"cannot hold {field[:80]!r}, which has a tab or a line break in it",
-                    path=shown or path,
-                    remedy=remedy,
-                )
+                problem = f"cannot hold {field[:80]!r}, which has a tab or a line break in it"
+                raise InputError(problem, path=shown or path, remedy=remedy)
             file.write(line + "\n")

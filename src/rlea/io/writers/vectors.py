@@ -30,11 +30,9 @@ def write_embeddings(path: str | Path, embeddings: Embeddings, source: Knowledge
     from safetensors.numpy import save_file
 
     if not (isinstance(embeddings.source, np.ndarray) and isinstance(embeddings.target, np.ndarray)):
-        raise InputError(
-            f"the embedding {embeddings.name!r} is sparse, and only dense vectors are stored",
-            path=path,
-            remedy=f"name the embedding {embeddings.name!r} again where you would have named the file",
-        )
+        problem = f"the embedding {embeddings.name!r} is sparse, and only dense vectors are stored"
+        remedy = f"name the embedding {embeddings.name!r} again where you would have named the file"
+        raise InputError(problem, path=path, remedy=remedy)
     for vectors, graph, side in ((embeddings.source, source, "source"), (embeddings.target, target, "target")):
         if len(vectors) != graph.num_entities:
             raise ValueError(f"{len(vectors)} {side} vectors for {graph.num_entities} entities")
@@ -68,11 +66,9 @@ def _metadata(source: KnowledgeGraph, target: KnowledgeGraph, **more: Any) -> di
 def _check_head(metadata: dict[str, str], most: int, path: str | Path | None) -> None:
     # The head holds the metadata as JSON once more, so its quotes and backslashes are escaped again.
     if len(json.dumps(metadata, ensure_ascii=False).encode()) > most:
-        raise InputError(
-            "the identifiers of the entities take more than the 100 MB that a safetensors file may spend on them",
-            path=path,
-            remedy="name the embedding again instead of storing it, or shorten the identifiers",
-        )
+        problem = "the identifiers of the entities take more than the 100 MB that a safetensors file may spend on them"
+        remedy = "name the embedding again instead of storing it, or shorten the identifiers"
+        raise InputError(problem, path=path, remedy=remedy)
 
 
 def _plain(value: Any) -> Any:

@@ -12,10 +12,16 @@ from rlea.graph import LITERAL_COLUMNS, GraphPair, KnowledgeGraph, Links
 
 
 def build(triples: Iterable[Any] = (), literals: Iterable[Any] = (), **more: Any) -> KnowledgeGraph:
-    """A graph from rows of strings."""
-    head = pl.DataFrame(list(triples), schema=dict.fromkeys(["head", "relation", "tail"], pl.String), orient="row")
-    facts = pl.DataFrame(list(literals), schema=dict.fromkeys(LITERAL_COLUMNS, pl.String), orient="row")
-    return KnowledgeGraph.build(head, facts, **more)
+    """A graph from rows of strings; those of literals may lack datatype and language."""
+    return KnowledgeGraph.build(triple_frame(triples), literal_frame((*row, "", "")[:5] for row in literals), **more)
+
+
+def triple_frame(rows: Iterable[Any]) -> pl.DataFrame:
+    return pl.DataFrame(list(rows), schema=dict.fromkeys(["head", "relation", "tail"], pl.String), orient="row")
+
+
+def literal_frame(rows: Iterable[Any]) -> pl.DataFrame:
+    return pl.DataFrame(list(rows), schema=dict.fromkeys(LITERAL_COLUMNS, pl.String), orient="row")
 
 
 def only_entities(*entities: str) -> KnowledgeGraph:
@@ -44,11 +50,16 @@ def named(pair: GraphPair, split: str) -> list[tuple[str, str]]:
     return [(pair.source.entities[s], pair.target.entities[t]) for s, t in ids(getattr(pair, split))]
 
 
-def write(folder: Path, files: Mapping[str, str | bytes | None], newline: str = "\n") -> Path:
+def write(folder: Path, files: Mapping[str, str | bytes | None]) -> Path:
     """Write files into a folder; None stands for no file."""
     for name, content in files.items():
         if content is not None:
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            data = content.replace("\n", newline).encode() if isinstance(content, str) else content
-            (folder / name).write_bytes(data)
+            put(folder / name, content)
     return folder
+
+
+def put(path: Path, content: str | bytes) -> Path:
+    """Write a file, in a new folder if need be."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path

@@ -1,13 +1,15 @@
-"""The application, and the options that several commands have."""
+"""The application, the options that several commands have, and how all of them answer."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from rich.table import Table
 
-from rlea.views.terminal import out
+from rlea.views.terminal import out, print_json
 
 app = typer.Typer(
     name="rlea",
@@ -60,8 +62,7 @@ Hide = Annotated[
     ),
 ]
 Candidates = Annotated[
-    int,
-    typer.Option(help="Candidates per entity and direction, for matchers over vectors.", rich_help_panel=ADVANCED),
+    int, typer.Option(help="Candidates per entity and direction, for matchers over vectors.", rich_help_panel=ADVANCED)
 ]
 Pool = Annotated[
     str,
@@ -88,8 +89,7 @@ Preset = Annotated[
     ),
 ]
 Output = Annotated[
-    Path | None,
-    typer.Option(help="Folder for links in all formats, report.html and run.json.", rich_help_panel=OUTPUT),
+    Path | None, typer.Option(help="Folder for links in all formats, report.html and run.json.", rich_help_panel=OUTPUT)
 ]
 
 
@@ -103,3 +103,26 @@ def about(
 
         out.print(f"rlea {rlea.__version__}", highlight=False)
         raise typer.Exit
+
+
+def answer(as_json: bool, summary: Any, view: Callable[[], Any]) -> None:
+    """Print what came out: one JSON object, or the view of it."""
+    if as_json:
+        print_json(summary)
+    else:
+        out.print(view())
+
+
+def answer_list(as_json: bool, title: str, things: Mapping[str, Any], **columns: str) -> None:
+    """Print a table of what can be named; `columns` has the headings of attributes."""
+    rows = {name: {key: getattr(thing, key) for key in columns} for name, thing in things.items()}
+
+    words = {True: "yes", False: "no"}
+
+    def view() -> Table:
+        table = Table(title.lower().removesuffix("s"), *columns.values(), title=title, title_justify="left")
+        for name, row in rows.items():
+            table.add_row(name, *(words.get(value, value) for value in row.values()))
+        return table
+
+    answer(as_json, rows, view)
