@@ -11,8 +11,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from rlea.errors import InputError
-from rlea.experiments import EXPERIMENTS
-from rlea.experiments.experiment import results_of
+from rlea.experiments import EXPERIMENTS, results_of
 from rlea.experiments.markdown import render_markdown
 from rlea.experiments.store import Record
 from rlea.views.report.page import Section as HtmlSection
@@ -33,7 +32,9 @@ class Section:
 
 def is_reproduction(folder: Path) -> bool:
     """Whether a folder holds what `rlea reproduce` keeps."""
-    return any(make(folder).file.exists() for experiment in EXPERIMENTS.values() for make in experiment.stores)
+    return any(
+        store.at(folder).file.exists() for experiment in EXPERIMENTS.values() for store in experiment.parts.STORES
+    )
 
 
 def sections(folder: Path) -> list[Section]:
@@ -51,15 +52,15 @@ def _sections(folder: Path) -> Iterator[Section]:
         if not shown:
             continue
         of_paper = "" if experiment.repeats == "nothing" else f" ({experiment.repeats} of the paper)"
-        intro = [" ".join(part.split()) for part in (experiment.intro or "").strip().split("\n\n")]
+        intro = [" ".join(part.split()) for part in (experiment.parts.__doc__ or "").strip().split("\n\n")]
         results = results_of(records)
         yield Section(
             name,
             f"{name}{of_paper}",
             "\n\n".join(intro),
-            experiment.table(results),
-            "\n\n".join(part for part in (experiment.remarks(results), _commits(shown)) if part),
-            experiment.pictures(results),
+            experiment.parts.table(results),
+            "\n\n".join(part for part in (experiment.parts.remarks(results), _commits(shown)) if part),
+            experiment.parts.pictures(results),
         )
 
 

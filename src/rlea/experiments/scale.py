@@ -27,9 +27,8 @@ from rlea.evaluation.metrics import link_metrics
 from rlea.experiments.code_version import code_version
 from rlea.experiments.costs import Costs
 from rlea.experiments.deciders import decide, module_of, train_agent
-from rlea.experiments.deciding import deciders_grid, deciders_store
-from rlea.experiments.experiment import Experiment, Results
-from rlea.experiments.figures import Result, figures_of, grouped, markdown_table, share, title
+from rlea.experiments.deciding import DECIDERS_STORE, deciders_grid
+from rlea.experiments.figures import Result, Results, figures_of, grouped, markdown_table, share, title
 from rlea.experiments.grid import Cell, Grid
 from rlea.experiments.options import PAIRS, SEED, Options, choose, find_folder
 from rlea.experiments.published import TABLE_3, TITLES
@@ -157,10 +156,13 @@ def warm_up(stage_name: str) -> None:
     STAGES[stage_name].run(World(QUICK_SIZES[0]), silent)
 
 
-def scale_store(output: Path) -> Store:
-    """Where the cells are kept."""
-    measures = ("seconds", "peak_memory_mb", "hits@1", "threads")
-    return Store(output / "scale", ("stage", "entities"), measures, {"stage": tuple(STAGES), "entities": ()})
+STORE = Store(
+    Path("scale"),
+    ("stage", "entities"),
+    ("seconds", "peak_memory_mb", "hits@1", "threads"),
+    {"stage": tuple(STAGES), "entities": ()},
+)
+STORES = (STORE, DECIDERS_STORE)
 
 
 def grids(workspace: Workspace) -> list[Grid]:
@@ -177,7 +179,7 @@ def grids(workspace: Workspace) -> list[Grid]:
     cells = [
         cell_of(workspace, name, size) for size in sizes for name, stage in STAGES.items() if size <= stage.largest
     ]
-    found = [Grid(scale_store(options.output), cells)]
+    found = [Grid(STORE.at(options.output), cells)]
     if large:
         models = choose(options.models, MODELS_OF_100K, MODELS_OF_100K, "model")
         deciders = choose(options.deciders, OF_100K, OF_100K, "decider")
@@ -295,16 +297,3 @@ def pictures(results: Results) -> dict[str, str]:
         plot = growth_plot({name: sorted(line) for name, line in lines.items()}, "entities a side", label)
         found["scale" if key == "seconds" else "scale_memory"] = plot
     return found
-
-
-EXPERIMENT = Experiment(
-    repeats="Table 3",
-    summary="seconds and memory of every stage from 1,000 to 1,000,000 entities",
-    intro=__doc__,
-    stores=(scale_store, deciders_store),
-    grids=grids,
-    is_shown=is_shown,
-    table=table,
-    pictures=pictures,
-    remarks=remarks,
-)
