@@ -65,6 +65,8 @@ def main() -> None:
     options = parser.parse_args()
     if not has_data(options):
         return
+    chosen = f"--pairs {' '.join(options.pairs)} --episodes {options.episodes}"
+    command = f"agent_differences.py --data DIR --vectors DIR {chosen}"
     rows, fingerprints = [], {}
     if options.json and options.json.exists():
         known = json.loads(options.json.read_text())
@@ -91,8 +93,6 @@ def main() -> None:
             rows.append(row)
             shown = f"{name:8}{row['hits@1']:6.3f}{row['precision']:10.3f}{row['links']:8}{policy_cells(row)}"
             print(f"{shown}   {case}", flush=True)
-            chosen = f"--pairs {' '.join(options.pairs)} --episodes {options.episodes}"
-            command = f"agent_differences.py --data DIR --vectors DIR {chosen}"
             keep(options.json, command, rows=rows, fingerprints=fingerprints, seed=0)
 
 

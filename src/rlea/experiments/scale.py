@@ -131,10 +131,6 @@ def _search_approximately(world: World, progress: Progress) -> float:
     return search_approximately(world.vectors, *world.pool, CANDIDATES, seed=SEED, progress=progress).recall
 
 
-def _decide(world: World, progress: Progress) -> Matching:
-    return decide(world.agent, world.task)
-
-
 def _matcher(name: str, largest: float) -> Stage:
     return Stage(lambda world, progress: MATCHERS[name](world.task), ("task",), largest, lambda: module_of(name))
 
@@ -146,7 +142,9 @@ STAGES: dict[str, Stage] = {
     "deciding: seq": _matcher("seq", math.inf),
     "deciding: hungarian": _matcher("hungarian", 100_000),
     "deciding: best-first": _matcher("best-first", math.inf),
-    "deciding: rlea": Stage(_decide, ("agent", "task"), 300_000, lambda: module_of("rlea")),
+    "deciding: rlea": Stage(
+        lambda world, progress: decide(world.agent, world.task), ("agent", "task"), 300_000, lambda: module_of("rlea")
+    ),
 }
 
 
