@@ -41,7 +41,7 @@ def pairs_in(rows: list[dict]) -> list[str]:
 
 def slim(table: str) -> str:
     """Empty cells as the pages have them."""
-    return table.replace("|  |", "| |")
+    return re.sub(r"\|  (?=\|)", "| ", table)
 
 
 def pairs_table(names: Sequence[str], rows: list[list[str]]) -> str:
@@ -353,9 +353,7 @@ def steady_table() -> str:
         ranges = [one if one == other else f"{one} to {other}" for one, other in (f1, sure)]
         shares = [share(row[key]) for key in ("in_common_least", "found_by_the_other_least")]
         lines.append([row["task"], row["kind"], *ranges, *shares])
-    return (
-        "| | |" + markdown_table(["", "", "F1", "links of .9 and more", "in common", "found"], lines)[len("|  |  |") :]
-    )
+    return slim(markdown_table(["", "", "F1", "links of .9 and more", "in common", "found"], lines))
 
 
 def filled(text: str, tables: dict) -> str:
