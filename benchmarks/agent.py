@@ -9,46 +9,31 @@ over the same ten candidates.
 
 from __future__ import annotations
 
-import argparse
-import time
 from dataclasses import replace
-from pathlib import Path
+from functools import partial
 
 import numpy as np
+from measuring import has_data, keep, of_policy, pairs_with_candidates, parser_of, policy_cells, timed, with_episodes
 
 from rlea import peak_memory as memory
 from rlea.evaluation.metrics import link_metrics
-from rlea.graph import choose_pool
-from rlea.io.readers import read_pair
 from rlea.matchers.greedy import match as greedy
 from rlea.matching import Task
-from rlea.models.embed import embed_entities
 from rlea.paper.agent import Agent
 from rlea.paper.presets import PRESETS
-from rlea.record import as_json, describe_run
-from rlea.search.candidates import find_candidates
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path)
-    parser.add_argument("--vectors", type=Path, default=Path())
+    parser = parser_of(__doc__, data=True, vectors=True, episodes=500)
     parser.add_argument("--pairs", nargs="+", default=["EN_FR", "EN_DE", "D_W", "D_Y"])
     parser.add_argument("--presets", nargs="+", default=["paper", "released"])
-    parser.add_argument("--episodes", type=int, default=500)
-    parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    if options.data is None:
-        print("skipped: --data names the folder of the 15K data sets")
+    if not has_data(options):
         return
     rows, fingerprints = [], {}
     print("pair    matcher         Hits@1   links  accepted  p mean   p std  train s decode s")
-    for name in options.pairs:
-        pair = read_pair(options.data / f"{name}_15K_V1")
+    for name, pair, vectors, found in pairs_with_candidates(options):
         fingerprints[name] = pair.fingerprint
-        vectors = embed_entities(pair, str(options.vectors / f"aligne_{name}.safetensors"))
-        _, source_ids, target_ids = choose_pool(pair, "test")
-        found = find_candidates(vectors, source_ids, target_ids, 10)
         one_sided = replace(
             found, backward_rows=found.backward_rows[:, :0], backward_scores=found.backward_scores[:, :0]
         )
@@ -58,26 +43,17 @@ def main() -> None:
         rows[-1]["links"] = len(plain)
         print(f"{name:8}{'greedy':14}{rows[-1]['hits@1']:8.3f}{len(plain):8}", flush=True)
         for preset in options.presets:
-            settings = PRESETS[preset]
-            settings = replace(settings, train=replace(settings.train, episodes=options.episodes))
+            settings = with_episodes(PRESETS[preset], options.episodes)
             memory.reset_peak()
-            start = time.perf_counter()
-            agent = Agent(settings).fit(pair, vectors)
-            seconds = time.perf_counter() - start
-            start = time.perf_counter()
-            links = agent.match(task)
-            decoding = time.perf_counter() - start
-            _, chance = agent.probabilities(task)
+            agent, seconds = timed(partial(Agent(settings).fit, pair, vectors))
+            links, decoding = timed(partial(agent.match, task))
             row = {
                 "pair": name,
                 "matcher": preset,
                 "hits@1": link_metrics(links, pair.test).hits_at_1,
                 "links": len(links),
                 "same_as_greedy": float(np.isin(pairs(links), pairs(plain)).mean()) if len(links) else 0.0,
-                "accepted": float((chance >= 0.5).mean()),
-                "probability_mean": float(chance.mean()),
-                "probability_std": float(chance.std()),
-                "best_episode": agent.best_episode,
+                **of_policy(agent, task),
                 "train_seconds": round(seconds, 1),
                 "decode_seconds": round(decoding, 2),
                 "peak_memory_mb": round(memory.peak_mb()),
@@ -88,18 +64,11 @@ def main() -> None:
                 ],
             }
             rows.append(row)
-            print(
-                f"{name:8}{preset:14}{row['hits@1']:8.3f}{row['links']:8}{row['accepted']:10.3f}"
-                f"{row['probability_mean']:8.3f}{row['probability_std']:8.3f}{seconds:9.1f}{decoding:9.2f}",
-                flush=True,
-            )
-    if options.json:
-        record = describe_run(rows=rows, fingerprints=fingerprints, seed=0)
-        chosen = (
-            f"--pairs {' '.join(options.pairs)} --presets {' '.join(options.presets)} --episodes {options.episodes}"
-        )
-        record["command"] = f"python benchmarks/agent.py --data DIR --vectors DIR {chosen}"
-        options.json.write_text(as_json(record), encoding="utf-8")
+            shown = f"{name:8}{preset:14}{row['hits@1']:8.3f}{row['links']:8}{policy_cells(row)}"
+            print(f"{shown}{seconds:9.1f}{decoding:9.2f}", flush=True)
+    chosen = f"--pairs {' '.join(options.pairs)} --presets {' '.join(options.presets)} --episodes {options.episodes}"
+    command = f"agent.py --data DIR --vectors DIR {chosen}"
+    keep(options.json, command, rows=rows, fingerprints=fingerprints, seed=0)
 
 
 def pairs(links):

@@ -9,10 +9,9 @@ reading and embedding: candidates, views of the graphs, episodes, validation.
 
 from __future__ import annotations
 
-import argparse
-import time
 from dataclasses import replace
-from pathlib import Path
+
+from measuring import keep, parser_of, print_row, timed, with_episodes
 
 from rlea import peak_memory as memory
 from rlea.evaluation.metrics import link_metrics
@@ -23,25 +22,17 @@ from rlea.matching import Task
 from rlea.models.embed import embed_entities
 from rlea.paper.agent import Agent
 from rlea.paper.presets import PRESETS
-from rlea.record import as_json, describe_run
 from rlea.search.candidates import find_candidates
 
 
 def measure(name, pair, vectors, candidates, episodes):
-    settings = PRESETS["paper"]
-    settings = replace(settings, candidates=candidates, train=replace(settings.train, episodes=episodes))
+    settings = with_episodes(replace(PRESETS["paper"], candidates=candidates), episodes)
     memory.reset_peak()
-    start = time.perf_counter()
-    agent = Agent(settings).fit(pair, vectors)
-    training = time.perf_counter() - start
+    agent, training = timed(lambda: Agent(settings).fit(pair, vectors))
     _, source_ids, target_ids = choose_pool(pair, "test")
-    start = time.perf_counter()
-    found = find_candidates(vectors, source_ids, target_ids, candidates)
-    searching = time.perf_counter() - start
+    found, searching = timed(lambda: find_candidates(vectors, source_ids, target_ids, candidates))
     task = Task(pair.source, pair.target, pair.train, found)
-    start = time.perf_counter()
-    links = agent.match(task)
-    decoding = time.perf_counter() - start
+    links, decoding = timed(lambda: agent.match(task))
     row = {
         "pair": name,
         "candidates": candidates,
@@ -54,17 +45,12 @@ def measure(name, pair, vectors, candidates, episodes):
         "hits@1": round(link_metrics(links, pair.test).hits_at_1, 4),
         "peak_memory_mb": round(memory.peak_mb()),
     }
-    print("  ".join(f"{key} {value}" for key, value in row.items()), flush=True)
+    print_row(row)
     return row
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path)
-    parser.add_argument("--vectors", type=Path, default=Path())
-    parser.add_argument("--entities", type=int, default=100_000)
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
+    options = parser_of(__doc__, data=True, vectors=True, entities=100_000).parse_args()
     # Compiled code is loaded before the clock runs.
     small = generate(SyntheticSettings(num_entities=200))
     measure("warm-up", small, synthetic_embeddings(small), 10, 2)
@@ -79,10 +65,8 @@ def main() -> None:
     pair = generate(SyntheticSettings(num_entities=options.entities))
     fingerprints["synthetic"] = pair.fingerprint
     rows.append(measure(f"synthetic {options.entities}", pair, synthetic_embeddings(pair), 10, 100))
-    if options.json:
-        record = describe_run(rows=rows, ratio_50_to_10=ratio, fingerprints=fingerprints, seed=0)
-        record["command"] = "python benchmarks/agent_cost.py --data DIR --vectors DIR"
-        options.json.write_text(as_json(record), encoding="utf-8")
+    facts = {"rows": rows, "ratio_50_to_10": ratio, "fingerprints": fingerprints, "seed": 0}
+    keep(options.json, "agent_cost.py --data DIR --vectors DIR", **facts)
 
 
 if __name__ == "__main__":

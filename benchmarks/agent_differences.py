@@ -8,23 +8,16 @@ open. Vectors as in agent.py. Without --data nothing is run. With --json a case 
 
 from __future__ import annotations
 
-import argparse
 import json
-import time
 from dataclasses import replace
-from pathlib import Path
+from functools import partial
 
-import numpy as np
+from measuring import has_data, keep, of_policy, pairs_with_candidates, parser_of, policy_cells, timed, with_episodes
 
 from rlea.evaluation.metrics import link_metrics
-from rlea.graph import choose_pool
-from rlea.io.readers import read_pair
 from rlea.matching import Task
-from rlea.models.embed import embed_entities
 from rlea.paper.agent import Agent
 from rlea.paper.presets import PRESETS
-from rlea.record import as_json, describe_run
-from rlea.search.candidates import find_candidates
 
 PAPER = PRESETS["paper"]
 
@@ -67,61 +60,40 @@ CASES = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path)
-    parser.add_argument("--vectors", type=Path, default=Path())
+    parser = parser_of(__doc__, data=True, vectors=True, episodes=500)
     parser.add_argument("--pairs", nargs="+", default=["EN_FR", "D_W"])
-    parser.add_argument("--episodes", type=int, default=500)
-    parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    if options.data is None:
-        print("skipped: --data names the folder of the 15K data sets")
+    if not has_data(options):
         return
+    chosen = f"--pairs {' '.join(options.pairs)} --episodes {options.episodes}"
+    command = f"agent_differences.py --data DIR --vectors DIR {chosen}"
     rows, fingerprints = [], {}
     if options.json and options.json.exists():
         known = json.loads(options.json.read_text())
         rows, fingerprints = known["rows"], known["fingerprints"]
     print("pair    Hits@1  precision  links  accepted  p mean   p std   case")
-    for name in options.pairs:
-        pair = read_pair(options.data / f"{name}_15K_V1")
+    for name, pair, vectors, found in pairs_with_candidates(options):
         fingerprints[name] = pair.fingerprint
-        vectors = embed_entities(pair, str(options.vectors / f"aligne_{name}.safetensors"))
-        _, source_ids, target_ids = choose_pool(pair, "test")
-        found = find_candidates(vectors, source_ids, target_ids, 10)
         task = Task(pair.source, pair.target, pair.train, found)
         for case, settings in CASES.items():
             if any(row["pair"] == name and row["case"] == case for row in rows):
                 continue
-            settings = replace(settings, train=replace(settings.train, episodes=options.episodes))
-            start = time.perf_counter()
-            agent = Agent(settings).fit(pair, vectors)
-            seconds = time.perf_counter() - start
+            agent, seconds = timed(partial(Agent(with_episodes(settings, options.episodes)).fit, pair, vectors))
             links = agent.match(task)
             scores = link_metrics(links, pair.test)
-            _, chance = agent.probabilities(task)
             row = {
                 "pair": name,
                 "case": case,
                 "hits@1": scores.hits_at_1,
                 "precision": scores.precision,
                 "links": len(links),
-                "accepted": float((chance >= 0.5).mean()),
-                "probability_mean": float(chance.mean()),
-                "probability_std": float(np.std(chance)),
-                "best_episode": agent.best_episode,
+                **of_policy(agent, task),
                 "train_seconds": round(seconds, 1),
             }
             rows.append(row)
-            print(
-                f"{name:8}{row['hits@1']:6.3f}{row['precision']:10.3f}{row['links']:8}{row['accepted']:10.3f}"
-                f"{row['probability_mean']:8.3f}{row['probability_std']:8.3f}   {case}",
-                flush=True,
-            )
-            if options.json:
-                record = describe_run(rows=rows, fingerprints=fingerprints, seed=0)
-                chosen = f"--pairs {' '.join(options.pairs)} --episodes {options.episodes}"
-                record["command"] = f"python benchmarks/agent_differences.py --data DIR --vectors DIR {chosen}"
-                options.json.write_text(as_json(record), encoding="utf-8")
+            shown = f"{name:8}{row['hits@1']:6.3f}{row['precision']:10.3f}{row['links']:8}{policy_cells(row)}"
+            print(f"{shown}   {case}", flush=True)
+            keep(options.json, command, rows=rows, fingerprints=fingerprints, seed=0)
 
 
 if __name__ == "__main__":

@@ -16,9 +16,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
-import sys
-import time
+
+from measuring import keep, parser_of, run_apart, timed
 
 COMPARED = 1000  # sources whose candidates are compared
 SIZES = ("entities", "dim", "k", "exact_sources")
@@ -63,15 +62,12 @@ def search(contender: str, options: argparse.Namespace) -> dict:
     if contender == "exact":
         rows = everyone[: options.exact_sources or None]
         find_candidates(embeddings, warm, warm, options.k)  # loads the compiled code
-        start = time.perf_counter()
-        found = find_candidates(embeddings, rows, everyone, options.k)
-        seconds = (time.perf_counter() - start) * len(everyone) / len(rows)
+        found, seconds = timed(lambda: find_candidates(embeddings, rows, everyone, options.k))
+        seconds = seconds * len(everyone) / len(rows)
         more["sources"] = len(rows)
     else:
         search_approximately(embeddings, warm, warm, options.k, probes=2)
-        start = time.perf_counter()
-        done = search_approximately(embeddings, everyone, everyone, options.k)
-        seconds = time.perf_counter() - start
+        done, seconds = timed(lambda: search_approximately(embeddings, everyone, everyone, options.k))
         found, more = done.candidates, done.as_dict()
     first = found.forward_columns[:COMPARED]
     more["planted_is_best"] = float((first[:, 0] == truth[: len(first)]).mean())
@@ -79,15 +75,10 @@ def search(contender: str, options: argparse.Namespace) -> dict:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = parser_of(__doc__, contenders=("exact", "approximate"), entities=100_000, dim=100, k=10)
     parser.add_argument("--kinds", default="curved,clustered", help="with commas: curved, clustered, random")
-    parser.add_argument("--entities", type=int, default=100_000)
-    parser.add_argument("--dim", type=int, default=100)
-    parser.add_argument("--k", type=int, default=10)
     parser.add_argument("--exact-sources", type=int, default=0, help="search exactly for so many only; 0 is all")
-    parser.add_argument("--json", help="write the rows to this file as well")
     parser.add_argument("--kind", help=argparse.SUPPRESS)
-    parser.add_argument("--contender", choices=["exact", "approximate"], help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.contender:
         print(json.dumps(search(options.contender, options)))
@@ -98,9 +89,7 @@ def main() -> None:
         print(f"{kind}: top-{options.k}, {options.entities:,} x {options.entities:,}, {options.dim} dimensions")
         answers = {}
         for name in ("exact", "approximate"):
-            command = [sys.executable, __file__, "--contender", name, "--kind", kind, *sizes]
-            answer = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-            answers[name] = row = json.loads(answer.splitlines()[-1])
+            answers[name] = row = run_apart(__file__, name, "--kind", kind, *sizes)
             print(f"  {name:12} {row['seconds']:8.1f} s {row['peak_mb']:8.0f} MB", flush=True)
         exact, near = answers["exact"], answers["approximate"]
         pairs = list(zip(exact.pop("first"), near.pop("first"), strict=False))
@@ -110,14 +99,8 @@ def main() -> None:
         print(f"{100 * near['share_of_pairs']:.1f} % of the pairs scored", end="; ")
         print(f"recall {near['recall']:.3f} by its own measure, {compared:.3f} compared with exact")
         rows.append({"kind": kind, "ratio": ratio, "recall_compared": compared, "exact": exact, "approximate": near})
-    if options.json:
-        from pathlib import Path
-
-        from rlea.record import as_json, describe_run
-
-        record = describe_run(rows=rows, fingerprint="planted vectors, seed 0")
-        record["command"] = f"python benchmarks/approximate.py --kinds={options.kinds} {' '.join(sizes)}"
-        Path(options.json).write_text(as_json(record), encoding="utf-8")
+    command = f"approximate.py --kinds={options.kinds} {' '.join(sizes)}"
+    keep(options.json, command, rows=rows, fingerprint="planted vectors, seed 0")
 
 
 if __name__ == "__main__":

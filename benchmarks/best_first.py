@@ -9,12 +9,11 @@ DIR of --data holds the 15K folders (D_W_15K_V1, ...), DIR of --vectors the file
 
 from __future__ import annotations
 
-import argparse
-import time
 from dataclasses import replace
-from pathlib import Path
+from functools import partial
 
 import numpy as np
+from measuring import has_data, keep, parser_of, timed
 
 from rlea.evaluation.metrics import link_metrics
 from rlea.graph import Links
@@ -22,7 +21,6 @@ from rlea.io.readers import read_pair
 from rlea.matchers.best_first import BestFirstSettings, match
 from rlea.matching import Task
 from rlea.models.embed import embed_entities
-from rlea.record import as_json, describe_run
 from rlea.search.candidates import find_candidates
 
 DEFAULT = BestFirstSettings()
@@ -56,13 +54,8 @@ def task_of(pair, embedding):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path)
-    parser.add_argument("--vectors", type=Path, default=Path())
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
-    if options.data is None:
-        print("skipped: --data names the folder of the 15K data sets")
+    options = parser_of(__doc__, data=True, vectors=True).parse_args()
+    if not has_data(options):
         return
     tasks, fingerprints = {}, {}
     for name in ("EN_FR", "EN_DE", "D_W", "D_Y"):
@@ -79,19 +72,16 @@ def main() -> None:
         row = {"case": label}
         for name, (pair, task) in tasks.items():
             match(task, replace(settings, passes=1)) if not rows else None  # loads the compiled code
-            start = time.perf_counter()
-            links = match(task, settings)
+            links, seconds = timed(partial(match, task, settings))
             row[name] = {
                 "hits@1": link_metrics(links, pair.valid, pool="valid and test").hits_at_1,
-                "seconds": round(time.perf_counter() - start, 2),
+                "seconds": round(seconds, 2),
             }
         rows.append(row)
         shown = "  ".join(f"{row[name]['hits@1']:.3f} ({row[name]['seconds']:.1f} s)" for name in tasks)
         print(f"{label:32} {shown}", flush=True)
-    if options.json:
-        record = describe_run(rows=rows, fingerprints=fingerprints, seed=0, links="validation links of fold 1")
-        record["command"] = "python benchmarks/best_first.py --data DIR --vectors DIR"
-        options.json.write_text(as_json(record), encoding="utf-8")
+    facts = {"rows": rows, "fingerprints": fingerprints, "seed": 0, "links": "validation links of fold 1"}
+    keep(options.json, "best_first.py --data DIR --vectors DIR", **facts)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ and the start of the interpreter.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
@@ -25,8 +24,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+from measuring import keep, parser_of
+
 from rlea.io.synthetic import SyntheticSettings, write_synthetic
-from rlea.record import as_json, describe_run
 
 NAMES = {"name_noise": 0.1, "respell": 0.2, "nameless": 0.05}
 LIMITS = {"seconds": 1800, "peak_memory_mb": 12_000}  # on two cores, at a million
@@ -69,15 +69,10 @@ def align(pair: Path, output: Path, more: list[str]) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = parser_of(__doc__)
     parser.add_argument("--folder", type=Path, help="for the pair, which is kept, and the links")
     parser.add_argument("--entities", type=int, default=None, help="on each side; a million if a folder is given")
-    parser.add_argument("--json", type=Path, help="write the figures with the record of the run to this file")
-    parser.add_argument(
-        "more",
-        nargs="*",
-        help="options of `rlea align`, behind --; default: best-first",
-    )
+    parser.add_argument("more", nargs="*", help="options of `rlea align`, behind --; default: best-first")
     options = parser.parse_args()
     options.more = options.more or ["--matcher", "best-first", "--candidates", "10"]
     entities = options.entities or (1_000_000 if options.folder else 3_000)
@@ -96,10 +91,8 @@ def main() -> None:
         if options.json:
             facts = {"entities": entities, "names": NAMES, "limits": LIMITS, "load": os.getloadavg()[0]}
             written = json.loads((Path(temporary) / "links" / "run.json").read_text(encoding="utf-8"))
-            record = describe_run(rows=[row], **facts, fingerprint=written["fingerprint"], seed=0)
-            typed = " ".join(options.more)
-            record["command"] = f"python benchmarks/million.py --folder DIR --entities {entities} -- {typed}"
-            options.json.write_text(as_json(record), encoding="utf-8")
+            command = f"million.py --folder DIR --entities {entities} -- {' '.join(options.more)}"
+            keep(options.json, command, rows=[row], **facts, fingerprint=written["fingerprint"], seed=0)
 
 
 if __name__ == "__main__":

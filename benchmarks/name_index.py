@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
-import sys
 import time
+
+from measuring import keep, parser_of, run_apart
 
 COMPARED = 1000  # sources whose candidates are compared
 SIZES = ("entities", "k", "recall", "exact_sources")
@@ -64,15 +64,10 @@ def search(contender: str, options: argparse.Namespace) -> dict:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--entities", type=int, default=30_000)
-    parser.add_argument("--k", type=int, default=10)
-    parser.add_argument("--recall", type=float, default=0.95)
+    parser = parser_of(__doc__, contenders=("exact", "index"), entities=30_000, k=10, recall=0.95)
     parser.add_argument(
         "--exact-sources", type=int, default=0, help="search exactly for so many only; 0 is all, -1 none"
     )
-    parser.add_argument("--json", help="write the rows to this file as well")
-    parser.add_argument("--contender", choices=["exact", "index"], help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.contender:
         print(json.dumps(search(options.contender, options)))
@@ -81,9 +76,7 @@ def main() -> None:
     print(f"names, top-{options.k}, {options.entities:,} x {options.entities:,}")
     rows = {}
     for name in ("exact", "index") if options.exact_sources >= 0 else ("index",):
-        command = [sys.executable, __file__, "--contender", name, *sizes]
-        answer = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-        rows[name] = row = json.loads(answer.splitlines()[-1])
+        rows[name] = row = run_apart(__file__, name, *sizes)
         print(
             f"  {name:6} {row['seconds']:8.1f} s {row['cpu_seconds']:8.1f} CPU s {row['peak_mb']:8.0f} MB", flush=True
         )
@@ -102,14 +95,8 @@ def main() -> None:
     print(f"  {visits} visits a name, {100 * index['share_of_visits']:.2f} % of all", end="; ")
     print(f"recall {index['recall']:.4f} by its own measure; planted partner among the {options.k}", end=": ")
     print(f"{index['planted_is_candidate']:.4f}")
-    if options.json:
-        from pathlib import Path
-
-        from rlea.record import as_json, describe_run
-
-        record = describe_run(rows=list(rows.values()), **more, fingerprint="synthetic names, noise 0.1, seed 0")
-        record["command"] = f"python benchmarks/name_index.py {' '.join(sizes)}"
-        Path(options.json).write_text(as_json(record), encoding="utf-8")
+    facts = {"rows": list(rows.values()), **more, "fingerprint": "synthetic names, noise 0.1, seed 0"}
+    keep(options.json, f"name_index.py {' '.join(sizes)}", **facts)
 
 
 if __name__ == "__main__":

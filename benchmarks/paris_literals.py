@@ -9,17 +9,16 @@ that nothing is left of it to normalise.
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 from dataclasses import replace
-from pathlib import Path
+
+from measuring import has_data, keep, parser_of, print_row
 
 from rlea.evaluation.metrics import link_metrics
 from rlea.evidence.paris import run_paris
 from rlea.graph import GraphPair, KnowledgeGraph, Links
 from rlea.io.readers import read_pair
 from rlea.matchers.paris import take_pairs
-from rlea.record import as_json, describe_run
 
 PAIRS = ("EN_FR", "D_W")
 EQUALITIES = ("own", "text", "text and type")
@@ -47,12 +46,8 @@ def align(pair: GraphPair, gold: Links, equality: str) -> dict[str, object]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path)
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
-    if options.data is None:
-        print("needs the data sets: --data DIR")
+    options = parser_of(__doc__, data=True).parse_args()
+    if not has_data(options):
         return
     rows, prints = [], {}
     for name in PAIRS:
@@ -62,11 +57,8 @@ def main() -> None:
         prints[name] = whole.fingerprint
         for equality in EQUALITIES:
             rows.append({"pair": name, **align(pair, gold, equality)})
-            print("  ".join(f"{key} {value}" for key, value in rows[-1].items()), flush=True)
-    if options.json is not None:
-        record = describe_run(rows=rows, fingerprints=prints, seed=0)
-        record["command"] = "python benchmarks/paris_literals.py --data DIR --json FILE"
-        options.json.write_text(as_json(record), encoding="utf-8")
+            print_row(rows[-1])
+    keep(options.json, "paris_literals.py --data DIR --json FILE", rows=rows, fingerprints=prints, seed=0)
 
 
 if __name__ == "__main__":

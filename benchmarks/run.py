@@ -10,7 +10,7 @@ HERE = Path(__file__).parent
 
 
 def main() -> None:
-    scripts = {path.stem: path for path in sorted(HERE.glob("*.py")) if path.stem != "run"}
+    scripts = {path.stem: path for path in sorted(HERE.glob("*.py")) if path.stem not in ("run", "measuring")}
     wanted = sys.argv[1:] or ["all"]
     names = list(scripts) if wanted == ["all"] else wanted
     for name in names:

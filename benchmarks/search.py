@@ -7,11 +7,10 @@ Each contender runs in a process of its own, so that peak memory is its own; the
 
 from __future__ import annotations
 
-import argparse
 import json
-import subprocess
-import sys
 import time
+
+from measuring import keep, parser_of, run_apart
 
 
 def vectors(entities: int, dim: int):
@@ -71,13 +70,7 @@ CONTENDERS = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--entities", type=int, default=100_000)
-    parser.add_argument("--dim", type=int, default=100)
-    parser.add_argument("--k", type=int, default=10)
-    parser.add_argument("--json", help="write the rows to this file as well")
-    parser.add_argument("--contender", choices=list(CONTENDERS), help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    options = parser_of(__doc__, contenders=CONTENDERS, entities=100_000, dim=100, k=10).parse_args()
     if options.contender:
         from rlea.peak_memory import peak_mb
 
@@ -85,27 +78,16 @@ def main() -> None:
         checksum = [sorted(row) for row in ids[:50].tolist()]
         print(json.dumps({"contender": options.contender, "seconds": seconds, "peak_mb": peak_mb(), "first": checksum}))
         return
-    rows = []
-    for name in CONTENDERS:
-        command = [sys.executable, __file__, "--contender", name]
-        command += [f"--{key}={getattr(options, key)}" for key in ("entities", "dim", "k")]
-        answer = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-        rows.append(json.loads(answer.splitlines()[-1]))
+    sizes = [f"--{key}={getattr(options, key)}" for key in ("entities", "dim", "k")]
+    rows = [run_apart(__file__, name, *sizes) for name in CONTENDERS]
     firsts = [row.pop("first") for row in rows]
     same = all(first == firsts[0] for first in firsts)
     print(f"exact top-{options.k}, {options.entities:,} x {options.entities:,}, {options.dim} dimensions")
     for row in rows:
         print(f"{row['contender']:30} {row['seconds']:8.1f} s {row['peak_mb']:8.0f} MB")
     print(f"ratio to faiss, both directions: {rows[2]['seconds'] / rows[0]['seconds']:.2f}; same ids: {same}")
-    if options.json:
-        from pathlib import Path
-
-        from rlea.record import as_json, describe_run
-
-        sizes = f"--entities {options.entities} --dim {options.dim} --k {options.k}"
-        record = describe_run(rows=rows, same_ids=same, fingerprint="random vectors, seed 0")
-        record["command"] = f"python benchmarks/search.py {sizes}"
-        Path(options.json).write_text(as_json(record), encoding="utf-8")
+    command = f"search.py --entities {options.entities} --dim {options.dim} --k {options.k}"
+    keep(options.json, command, rows=rows, same_ids=same, fingerprint="random vectors, seed 0")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ folder, or to one below `--folder`, and are removed at the end.
 
 from __future__ import annotations
 
-import argparse
 import multiprocessing
 import os
 import tempfile
@@ -19,8 +18,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from measuring import keep, parser_of
+
 from rlea.peak_memory import peak_mb
-from rlea.record import as_json, describe_run
 
 
 def write(folder: Path, format_: str, entities: int, triples: float) -> dict[str, Any]:
@@ -70,14 +70,13 @@ def run(function: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, A
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--entities", type=int, default=1_000_000)
     parser.add_argument(
         "--triples", type=float, default=5.3, help="facts per entity, before some are dropped and others added"
     )
     parser.add_argument("--formats", nargs="+", default=["nt", "tsv"], choices=["nt", "tsv"])
     parser.add_argument("--folder", type=Path, default=None, help="where to put the temporary folder")
-    parser.add_argument("--json", type=Path, help="write the rows with the record of the run to this file")
     options = parser.parse_args()
     results = []
     print(f"{'format':8}{'phase':8}{'seconds':>10}{'CPU s':>10}{'peak MB':>10}")
@@ -89,11 +88,9 @@ def main() -> None:
                 figures = f"{result['seconds']:>10.1f}{result['cpu_seconds']:>10.1f}{result['peak_mb']:>10}"
                 print(f"{format_:8}{result['phase']:8}{figures}", flush=True)
                 results.append(result)
-    if options.json:
-        record = describe_run(rows=results, load=os.getloadavg()[0], fingerprint=results[-1]["fingerprint"])
-        sizes = f"--entities {options.entities} --triples {options.triples} --formats {' '.join(options.formats)}"
-        record["command"] = f"python benchmarks/synthetic_io.py {sizes}"
-        options.json.write_text(as_json(record), encoding="utf-8")
+    sizes = f"--entities {options.entities} --triples {options.triples} --formats {' '.join(options.formats)}"
+    facts = {"rows": results, "load": os.getloadavg()[0], "fingerprint": results[-1]["fingerprint"]}
+    keep(options.json, f"synthetic_io.py {sizes}", **facts)
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ def pairs_in(rows: list[dict]) -> list[str]:
 
 def slim(table: str) -> str:
     """Empty cells as the pages have them."""
-    return table.replace("|  |", "| |")
+    return re.sub(r"\|  (?=\|)", "| ", table)
 
 
 def pairs_table(names: Sequence[str], rows: list[list[str]]) -> str:
@@ -64,30 +64,22 @@ def demo_table() -> str:
 def results_table() -> str:
     """The headline: what is reached on the same vectors, beside what was published; from the files of `reproduce`."""
     deciders = figures_of(results_of("deciders.json"), ("model", "pair", "decider"))
-    lines = [
-        "Hits@1 on OpenEA 15K V1 (10,500 test pairs, pool of test targets):",
-        "",
-        "| | uses | folds | " + " | ".join(map(title, PAIRS)) + " |",
-        "|---|---|---|" + "---|" * len(PAIRS),
-    ]
+    published = {row["system"]: row for row in load_csv("published.csv")}
 
-    def row(model: str, decider: str, uses: str) -> str:
+    def row(model: str, decider: str, uses: str) -> list[str]:
         own = [deciders[model, name, decider] for name in PAIRS]
         word = {"rlea": "the agent", "paper": "the paper's agent"}.get(decider, decider)
         mark = "**" if decider == "rlea" else ""
         folds = min(figure.folds for figure in own)
-        cells = " | ".join(f"{mark}{share(figure.mean)}{mark}" for figure in own)
-        return f"| {mark}rlea: {MODELS[model].removesuffix('4EA')} + {word}{mark} | {uses} | {folds} | {cells} |"
+        what = f"{mark}rlea: {MODELS[model].removesuffix('4EA')} + {word}{mark}"
+        return [what, uses, str(folds), *(f"{mark}{share(figure.mean)}{mark}" for figure in own)]
 
-    published = {row["system"]: row for row in load_csv("published.csv")}
-
-    def theirs(system: str) -> str:
-        one = published.pop(system)
+    def theirs(system: str, folds: str = "5") -> list[str]:
+        one = published[system]
         measure = "" if one["measure"] == "Hits@1" else f" ({one['measure']})"
-        cells = " | ".join(one[name] for name in PAIRS)
-        return f"| {system}, published{measure} | {one['uses']} | 5 | {cells} |"
+        return [f"{system}, published{measure}", one["uses"], folds, *(one[name] for name in PAIRS)]
 
-    lines += [
+    rows = [
         theirs("RLEA on SEA"),
         *(row("sea", decider, "structure") for decider in ("paper", "hungarian", "best-first", "rlea")),
         theirs("RLEA on RSN"),
@@ -98,71 +90,61 @@ def results_table() -> str:
         theirs("RLEA on RDGCN"),
         row("rdgcn", "rlea", "structure and names"),
         names_row(),
+        *(theirs(system, "-") for system in ("RHGN", "PARIS")),
     ]
-    for system in ("RHGN", "PARIS"):
-        line = theirs(system)
-        lines.append(line.replace("| 5 |", "| - |"))
-    lines += [
-        "",
+    return (
+        "Hits@1 on OpenEA 15K V1 (10,500 test pairs, pool of test targets):\n\n"
+        f"{slim(markdown_table(['', 'uses', 'folds', *map(title, PAIRS)], rows))}\n\n"
         "Made by `rlea reproduce` (`main`, `bootea`) and `rlea bench`: the same vectors and candidates for all deciders"
         " of a model, none of which sees a test link. Means over folds; published rows from `results/published.csv`."
         " Every table and figure of the paper beside what is measured here, with the reasons where the two differ:"
         " [docs/reproduction.md](docs/reproduction.md). On D-Y all names are the same on both sides; on D-W five of six"
-        " target entities have nothing but a number.",
-    ]
-    return "\n".join(lines)
+        " target entities have nothing but a number."
+    )
 
 
 def evidence_table() -> str:
     """F1 of all evidence, with seeds and without, beside PARIS (own and published) and FLORA."""
     published = {row["system"]: row for row in load_csv("published.csv")}
-    lines = [
-        "F1 on OpenEA 15K V1. With seeds: 20 % of the links, judged by the test links. Without: judged by all links.",
-        "",
-        "| | begins with | runs | " + " | ".join(map(title, PAIRS)) + " | seconds |",
-        "|---|---|---|" + "---|" * (len(PAIRS) + 1),
+    rows = [
+        [f"{system}, published", "nothing", "-", *(published[system][name] for name in PAIRS), ""]
+        for system in ("PARIS", "FLORA")
     ]
-    for system in ("PARIS", "FLORA"):
-        cells = " | ".join(published[system][name] for name in PAIRS)
-        lines.append(f"| {system}, published | nothing | - | {cells} | |")
-    runs = results_of("paris.json")
-    own = {row["pair"]: row for row in runs if row.get("f1") is not None}
-    cells = " | ".join(share(own[name]["f1"]) if name in own else "-" for name in PAIRS)
+    own = {row["pair"]: row for row in results_of("paris.json") if row.get("f1") is not None}
+    cells = [share(own[name]["f1"]) if name in own else "-" for name in PAIRS]
     spent = max(row["seconds"] for row in own.values())
-    lines.append(f"| rlea: PARIS | nothing | 1 | {cells} | at most {spent:.0f} |")
+    rows.append(["rlea: PARIS", "nothing", "1", *cells, f"at most {spent:.0f}"])
     for beginning, words in (("no-seeds", "nothing"), ("seeds", "20 % seeds")):
         found = [row for row in results_of("evidence.json") if (row["beginning"], row["variant"]) == (beginning, "all")]
-        by_pair = {name: [row for row in found if row["pair"] == name] for name in PAIRS}
-        means = {name: sum(row["f1"] for row in rows) / len(rows) for name, rows in by_pair.items() if rows}
-        cells = " | ".join(f"**{share(means[name])}**" if name in means else "-" for name in PAIRS)
-        folds = min(len(rows) for rows in by_pair.values())
+        f1 = figures_of(found, ["pair"], "f1")
+        cells = [f"**{share(f1[name,].mean)}**" if (name,) in f1 else "-" for name in PAIRS]
+        folds = min(f1[name,].folds if (name,) in f1 else 0 for name in PAIRS)
         spent = max(row["seconds"] for row in found)
-        lines.append(f"| **rlea: all evidence** | {words} | {folds} | {cells} | at most {spent:.0f} |")
-    lines += [
-        "",
+        rows.append(["**rlea: all evidence**", words, str(folds), *cells, f"at most {spent:.0f}"])
+    return (
+        "F1 on OpenEA 15K V1. With seeds: 20 % of the links, judged by the test links. Without: judged by all links."
+        f"\n\n{slim(markdown_table(['', 'begins with', 'runs', *map(title, PAIRS), 'seconds'], rows))}\n\n"
         "Made by `rlea reproduce conventional` and `rlea reproduce evidence`, one thread a run on a shared machine;"
         " what each channel adds is in [docs/reproduction.md](docs/reproduction.md#evidence). EN-DE and D-Y come"
         " without the attributes of their second graph: PARIS has nothing to begin with there, and names do most."
-        " On D-Y all names are equal.",
-    ]
-    return "\n".join(lines)
+        " On D-Y all names are equal."
+    )
 
 
-def names_row() -> str:
+def names_row() -> list[str]:
     """Best-first on the n-grams of names, which need no training."""
     cells = []
     for name in PAIRS:
         rows = {row["matcher"]: row for row in load(f"bench_{name}_names.json")["rows"]}
         cells.append(share(rows["best-first"]["hits@1"]))
-    return "| rlea: names + best-first, no training | structure and names | 1 | " + " | ".join(cells) + " |"
+    return ["rlea: names + best-first, no training", "structure and names", "1", *cells]
 
 
-def joint_row() -> str:
+def joint_row() -> list[str]:
     """AlignE and the agent trained in turn: the round that validation links choose, as `rlea align --joint` does."""
     results = [row for row in results_of("joint.json") if (row["model"], row["fold"]) == ("aligne", "1")]
     found = {row["pair"]: row["hits@1"] for row in results}
-    cells = [f"**{share(found[name])}**" for name in PAIRS]
-    return "| **rlea: AlignE + the agent, joint rounds** | structure | 1 | " + " | ".join(cells) + " |"
+    return ["**rlea: AlignE + the agent, joint rounds**", "structure", "1", *(f"**{share(found[n])}**" for n in PAIRS)]
 
 
 def best_first_table() -> str:
@@ -307,17 +289,12 @@ def dangling_summary() -> str:
 
 
 def context_cost_table() -> str:
-    lines = [
-        "| pair | sources | training | choosing | decoding | memory of decoding |",
-        "|---|---|---|---|---|---|",
-    ]
+    lines = []
     for row in load("context_cost.json")["rows"]:
         times = [f"{row[key]:.0f} s" if key in row else "-" for key in ("train_seconds", "choose_seconds")]
-        lines.append(
-            f"| {title(row['pair'])} | {row['sources']:,} | {times[0]} | {times[1]} | "
-            f"{row['decode_seconds']:.1f} s | {row['decode_peak_memory_mb'] / 1000:.1f} GB |"
-        )
-    return "\n".join(lines)
+        of_decoding = f"{row['decode_seconds']:.1f} s", f"{row['decode_peak_memory_mb'] / 1000:.1f} GB"
+        lines.append([title(row["pair"]), f"{row['sources']:,}", *times, *of_decoding])
+    return markdown_table(["pair", "sources", "training", "choosing", "decoding", "memory of decoding"], lines)
 
 
 def ablation_table() -> str:
@@ -353,11 +330,11 @@ def same_links_table() -> str:
     """One row a setting; where it was recorded, how long `rlea align` takes now, against before."""
     record = load("same_links.json")
     tasks = list(dict.fromkeys(row["task"] for row in record["machines"]))
-    lines = ["| | " + " | ".join(tasks) + " |", "|---|" + "---|" * len(tasks)]
+    lines = []
     for setting in dict.fromkeys(row["setting"] for row in record["machines"]):
         own = {row["task"]: row["md5"][:12] for row in record["machines"] if row["setting"] == setting}
-        lines.append(f"| {setting} | " + " | ".join(f"`{own[task]}`" for task in tasks) + " |")
-    table = "\n".join(lines)
+        lines.append([setting, *(f"`{own[task]}`" for task in tasks)])
+    table = slim(markdown_table(["", *tasks], lines))
     if "cost" not in record:  # of an earlier program it is measured apart
         return table
     cost = record["cost"]
@@ -369,16 +346,14 @@ def same_links_table() -> str:
 
 
 def steady_table() -> str:
-    lines = ["| | | F1 | links of .9 and more | in common | found |", "|---|---|---|---|---|---|"]
+    lines = []
     for row in load("same_links.json")["seeds"]:
         f1 = share(min(row["f1"])), share(max(row["f1"]))
         sure = f"{min(row['sure']):,}", f"{max(row['sure']):,}"
         ranges = [one if one == other else f"{one} to {other}" for one, other in (f1, sure)]
-        lines.append(
-            f"| {row['task']} | {row['kind']} | {ranges[0]} | {ranges[1]} | {share(row['in_common_least'])}"
-            f" | {share(row['found_by_the_other_least'])} |"
-        )
-    return "\n".join(lines)
+        shares = [share(row[key]) for key in ("in_common_least", "found_by_the_other_least")]
+        lines.append([row["task"], row["kind"], *ranges, *shares])
+    return slim(markdown_table(["", "", "F1", "links of .9 and more", "in common", "found"], lines))
 
 
 def filled(text: str, tables: dict) -> str:

@@ -109,7 +109,7 @@ def cells_today(options: Options, experiment: str) -> tuple[ReadOnly, dict[tuple
     """The cells that an experiment has today, by the file and the key that they would be kept under."""
     workspace = ReadOnly(Options(**{**asdict(options), **WIDEST[experiment]}))
     found = {}
-    for grid in EXPERIMENTS[experiment].grids(workspace):
+    for grid in EXPERIMENTS[experiment].parts.grids(workspace):
         for cell in grid.cells:
             found[grid.store.path.name, grid.store.key(cell.result)] = cell
     return workspace, found

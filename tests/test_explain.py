@@ -63,17 +63,8 @@ def europe(tmp_path_factory):
     write_europe(folder)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        run_align(
-            patch,
-            "source.nt",
-            "target.nt",
-            "--seeds=seeds.tsv",
-            "--matcher",
-            "best-first",
-            "--output",
-            "runs/out",
-            "-q",
-        )
+        options = "--seeds=seeds.tsv --matcher best-first --output runs/out -q"
+        run_align(patch, "source.nt", "target.nt", *options.split())
     return folder / "runs" / "out"
 
 
@@ -520,10 +511,7 @@ def append_triple(run):
         (lambda run: change_record(run, fingerprint=None), "is not the record of an alignment"),
         (lambda run: change_record(run, result={"matcher": "none"}), "is not the record of an alignment"),
         (lambda run: change_record(run, inputs={}), "run.json does not say where the graphs are"),
-        (
-            lambda run: change_record(run, inputs=None),
-            "of an earlier version, or of graphs made in Python; align",
-        ),
+        (lambda run: change_record(run, inputs=None), "of an earlier version, or of graphs made in Python; align"),
         (lambda run: (run.parents[1] / "target.nt").unlink(), "target.nt of this run is not there; put it back"),
         (lambda run: (run.parents[1] / "seeds.tsv").unlink(), "seeds.tsv of this run is not there"),
         (append_triple, "have changed since this run; align them again"),

@@ -66,12 +66,22 @@ def test_tests_that_fail_under_one_setting_only(desk, capsys):
     assert "    FAILED test_planted.py::test_it" in shown
 
 
-def test_errors_count_as_failures_and_skipped_tests_do_not(desk, capsys):
-    test = "import pytest\n\n@pytest.fixture\ndef broken():\n    raise OSError\n\ndef test_it(broken): pass\n"
-    assert run(desk, test) == 1
-    assert capsys.readouterr().out.splitlines()[-1].split()[1:5] == ["FAILED", "0", "1", "0"]
-    assert run(desk, "import pytest\n\ndef test_it():\n    pytest.skip()\n\ndef test_else(): pass\n") == 0
-    assert capsys.readouterr().out.splitlines()[-1].split()[1:5] == ["ok", "1", "0", "1"]
+ERROR = "import pytest\n\n@pytest.fixture\ndef broken():\n    raise OSError\n\ndef test_it(broken): pass\n"
+SKIPPED = "import pytest\n\ndef test_it():\n    pytest.skip()\n\ndef test_else(): pass\n"
+TWO = "def test_one(): pass\n\ndef test_other(): assert False\n"
+
+
+@pytest.mark.parametrize(
+    ("test", "arguments", "code", "row"),
+    [
+        (ERROR, [], 1, ["FAILED", "0", "1", "0"]),
+        (SKIPPED, [], 0, ["ok", "1", "0", "1"]),
+        (TWO, ["-k", "one"], 0, ["ok", "1", "0", "0"]),
+    ],
+)
+def test_errors_are_failures_skipped_tests_are_none_and_arguments_select(desk, capsys, test, arguments, code, row):
+    assert run(desk, test, *arguments) == code
+    assert capsys.readouterr().out.splitlines()[-1].split()[1:5] == row
 
 
 @pytest.mark.parametrize(
@@ -88,11 +98,6 @@ def test_what_is_no_run_of_tests_is_a_failure(desk, capsys, test, arguments, wor
     assert f"{words}, see {desk / 'kept' / 'hash-seed.log'}" in capsys.readouterr().out
 
 
-def test_arguments_select_tests(desk, capsys):
-    assert run(desk, "def test_one(): pass\n\ndef test_other(): assert False\n", "-k", "one") == 0
-    assert capsys.readouterr().out.splitlines()[-1].split()[1:5] == ["ok", "1", "0", "0"]
-
-
 def test_every_setting_has_its_own_cache(desk, capsys):
     test = "import os\n\ndef test_it():\n    print('CACHE', os.environ['NUMBA_CACHE_DIR'])\n"
     assert run(desk, test, "-s", settings="hash-seed,one-thread") == 0
@@ -103,15 +108,8 @@ def test_every_setting_has_its_own_cache(desk, capsys):
 def test_settings_are_listed(capsys):
     assert machines.main(["--list"]) == 0
     shown = capsys.readouterr().out
-    for words in (
-        "ATEN_CPU_CAPABILITY",
-        "OPENBLAS_CORETYPE",
-        "NUMBA_CPU_NAME",
-        "PYTHONHASHSEED",
-        "HOME",
-        *machines.SETTINGS,
-    ):
-        assert words in shown  # fmt: skip
+    variables = ("ATEN_CPU_CAPABILITY", "OPENBLAS_CORETYPE", "NUMBA_CPU_NAME", "PYTHONHASHSEED", "HOME")
+    assert all(words in shown for words in (*variables, *machines.SETTINGS))
 
 
 @pytest.mark.parametrize("name", ["nope", "one-thread+nope", "one-thread,nope"])

@@ -67,6 +67,15 @@ def found(folder, capsys, *arguments, data="data"):
     return {(row["file"], row["cell"]): row for row in rows}, code
 
 
+def verdict(folder, capsys, what, file, key, record=None, **where):
+    """The state of the only record, and what else it is asked for; `record` is planted first, if there is one."""
+    if record is not None:
+        plant(folder, file, {key: record})
+    ((place, row),) = found(folder, capsys, **where)[0].items()
+    assert place == (file, key)
+    return row["state"], row[what]
+
+
 STAGE = "deciding: seq 1000"
 
 
@@ -83,49 +92,30 @@ def test_a_fresh_a_stale_and_an_unknown_record(folder, capsys):
         (no_code, "UNKNOWN", ["no code recorded"]),
         (no_code | {"settings": {}}, "STALE", ["settings"]),
     ):
-        plant(folder, "scale", {STAGE: record})
+        assert verdict(folder, capsys, "why", "scale", STAGE, record) == (state, why)
         rows, code = found(folder, capsys)
-        assert code == 0
-        ((place, row),) = rows.items()
-        assert place == ("scale", STAGE)
-        assert (row["state"], row["why"], row["commit"]) == (state, why, "0123456789ab")
+        assert (rows["scale", STAGE]["commit"], code) == ("0123456789ab", 0)
         assert found(folder, capsys, "--check")[1] == (state == "STALE")
-    detail = found_detail(folder, capsys, other_settings)
+    _, detail = verdict(folder, capsys, "detail", "scale", STAGE, other_settings)
     assert re.search(r"settings: dim 7, today \d+", detail)
-
-
-def found_detail(folder, capsys, record):
-    plant(folder, "scale", {STAGE: record})
-    (row,) = found(folder, capsys)[0].values()
-    return row["detail"]
 
 
 def test_data_and_vectors_are_compared_where_they_are(folder, capsys):
     key = "sea EN_FR 1 nearest"
     today = wanted_of(folder, "main", "deciders", key)
-    plant(folder, "deciders", {key: today})
-    (row,) = found(folder, capsys)[0].values()
-    assert (row["state"], row["detail"]) == ("FRESH", "")
-    plant(folder, "deciders", {key: today | {"vectors": "others"}})
-    (row,) = found(folder, capsys)[0].values()
-    assert (row["state"], row["why"]) == ("STALE", ["vectors"])
+    cell = folder, capsys, "why", "deciders", key
+    of_detail = folder, capsys, "detail", "deciders", key
+    assert verdict(*of_detail, today) == ("FRESH", "")
+    assert verdict(*cell, today | {"vectors": "others"}) == ("STALE", ["vectors"])
     (folder / "work" / "sea_EN_FR_1.safetensors").unlink()
-    (row,) = found(folder, capsys)[0].values()
-    assert (row["state"], row["detail"]) == ("FRESH", "vectors not compared")
+    assert verdict(*of_detail) == ("FRESH", "vectors not compared")
     assert not list((folder / "work").iterdir())  # nothing was trained
     (folder / "data" / "EN_FR_15K_V1").rename(folder / "gone")
-    (row,) = found(folder, capsys)[0].values()
-    assert (row["state"], row["why"]) == ("UNKNOWN", ["data not at hand"])
-    (row,) = found(folder, capsys, data=None)[0].values()
-    assert (row["state"], row["why"]) == ("UNKNOWN", ["data not at hand"])
+    assert verdict(*cell) == verdict(*cell, data=None) == ("UNKNOWN", ["data not at hand"])
     # What can be told without the data is told.
-    plant(folder, "deciders", {key: today | {"code": "0" * 64}})
-    (row,) = found(folder, capsys, data=None)[0].values()
-    assert (row["state"], row["why"]) == ("STALE", ["code"])
+    assert verdict(*cell, today | {"code": "0" * 64}, data=None) == ("STALE", ["code"])
     write_pair(folder / "data" / "EN_FR_15K_V1", generate(replace(SMALL, seed=2)), "openea")
-    plant(folder, "deciders", {key: today})
-    (row,) = found(folder, capsys)[0].values()
-    assert (row["state"], row["why"]) == ("STALE", ["data"])
+    assert verdict(*cell, today) == ("STALE", ["data"])
 
 
 def test_a_cell_that_there_is_no_more(folder, capsys):

@@ -5,9 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rlea.experiments import conventional
-from rlea.experiments.conventional import EXPERIMENT, OWN_PARIS, paris_cell
-from rlea.experiments.experiment import results_of
+from rlea.experiments import EXPERIMENTS, conventional, results_of
+from rlea.experiments.conventional import OWN_PARIS, paris_cell
 from rlea.experiments.grid import run_grids
 from rlea.experiments.options import Options
 from rlea.experiments.workspace import Workspace
@@ -28,12 +27,12 @@ def put(workspace, **changes):
 
 
 def kept(workspace):
-    records = EXPERIMENT.records(workspace.options.output)
+    records = EXPERIMENTS["conventional"].records(workspace.options.output)
     return records["paris"][0], results_of(records)
 
 
 def test_paris_is_run_once_and_its_figures_are_shown(workspace):
-    grids = EXPERIMENT.grids(workspace)
+    grids = conventional.grids(workspace)
     outcome = run_grids(grids)
     assert (outcome.done, outcome.failed) == (1, {})
     record, results = kept(workspace)
@@ -42,10 +41,10 @@ def test_paris_is_run_once_and_its_figures_are_shown(workspace):
     assert result["f1"] > 0.9  # the planted alignment, found without a seed
     assert record["command"] == "rlea reproduce conventional --quick --deciders paris"
     assert result["iterations"] == len(record["by_iteration"])
-    row = next(line for line in EXPERIMENT.table(results).splitlines() if OWN_PARIS in line)
+    row = next(line for line in conventional.table(results).splitlines() if OWN_PARIS in line)
     shown = [f"{result[name]:.3f}".removeprefix("0") for name in ("precision", "recall", "f1")]
     assert row.endswith(f"| {' / '.join(shown)} |")
-    assert OWN_PARIS in EXPERIMENT.pictures(results)["conventional"]
+    assert OWN_PARIS in conventional.pictures(results)["conventional"]
     assert run_grids(grids).there == 1
 
 
@@ -71,18 +70,18 @@ def test_the_fold_changes_nothing_and_gold_is_only_for_judging(workspace):
 def test_without_literals_there_is_a_note_and_no_figure(workspace, sides):
     pair = workspace.pair("quick", "1")
     put(workspace, **{side: replace(getattr(pair, side), literals=NOTHING) for side in sides})
-    grids = EXPERIMENT.grids(workspace)
+    grids = conventional.grids(workspace)
     assert run_grids(grids).failed == {}
     record, results = kept(workspace)
     note = f"no attribute triples of the {' and the '.join(sides)} graph in the data at hand"
     assert (record["result"]["f1"], record["result"]["note"]) == (None, note)
-    assert OWN_PARIS not in EXPERIMENT.table(results)
-    assert f"not run on quick ({note})" in EXPERIMENT.remarks(results)
-    assert not EXPERIMENT.is_shown(record["result"])
+    assert OWN_PARIS not in conventional.table(results)
+    assert f"not run on quick ({note})" in conventional.remarks(results)
+    assert not conventional.is_shown(record["result"])
     # Once the attribute triples are there, it is run.
     put(workspace, source=pair.source, target=pair.target)
     assert run_grids(grids).done == 1
-    assert OWN_PARIS in EXPERIMENT.table(kept(workspace)[1])
+    assert OWN_PARIS in conventional.table(kept(workspace)[1])
 
 
 def test_figures_stand_beside_the_published():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from rlea.experiments import grid, scale, workspace
-from rlea.experiments.deciding import choose_dangling, deciders_grid, deciders_store
+from rlea.experiments.deciding import DECIDERS_STORE, choose_dangling, deciders_grid
 from rlea.experiments.grid import run_grids
 from rlea.experiments.options import Options
 from rlea.experiments.workspace import Workspace
@@ -20,7 +20,7 @@ def run(options, models, deciders, **more):
 
 def test_records_are_of_the_same_candidates_and_say_what_they_are_of(options, tmp_path):
     assert run(options, ["aligne", "mtranse"], ["nearest", "best-first"]).done == 4
-    runs = deciders_store(options.output).records()
+    runs = DECIDERS_STORE.at(options.output).records()
     assert list(runs) == [f"{m} quick 1 {d}" for m in ("mtranse", "aligne") for d in ("nearest", "best-first")]
     pair = Workspace(options).pair("quick", "1")
     for record in runs.values():
@@ -34,18 +34,18 @@ def test_records_are_of_the_same_candidates_and_say_what_they_are_of(options, tm
     )
     assert good["vectors"] == same["vectors"] != bad["vectors"]
     assert good["result"]["hits@1"] > bad["result"]["hits@1"] + 0.3
-    assert str(tmp_path) not in deciders_store(options.output).file.read_text()
+    assert str(tmp_path) not in DECIDERS_STORE.at(options.output).file.read_text()
 
 
 def test_a_record_of_something_else_is_not_taken_for_this(options):
     run(options, ["aligne"], ["nearest"])
-    path, key = deciders_store(options.output).file, "aligne quick 1 nearest"
+    path, key = DECIDERS_STORE.at(options.output).file, "aligne quick 1 nearest"
     for name in ("code", "fingerprint", "vectors", "settings", "seed"):
         whole = json.loads(path.read_text())
         whole["runs"][key][name] = "other"
         path.write_text(json.dumps(whole))
         assert run(options, ["aligne"], ["nearest"]).done == 1
-        assert deciders_store(options.output).records()[key][name] != "other"
+        assert DECIDERS_STORE.at(options.output).records()[key][name] != "other"
 
 
 def test_what_is_finished_is_kept_when_another_cell_fails(options):
@@ -53,7 +53,7 @@ def test_what_is_finished_is_kept_when_another_cell_fails(options):
     outcome = run(options, ["sea", "aligne"], ["nearest"])
     assert list(outcome.failed) == ["sea quick 1 nearest"]
     assert "sea_quick_1.safetensors" in outcome.failed["sea quick 1 nearest"]
-    assert list(deciders_store(options.output).records()) == ["aligne quick 1 nearest"]
+    assert list(DECIDERS_STORE.at(options.output).records()) == ["aligne quick 1 nearest"]
 
 
 def test_the_agent_is_trained_once_for_all_vectors(options, monkeypatch):
@@ -65,7 +65,7 @@ def test_the_agent_is_trained_once_for_all_vectors(options, monkeypatch):
 
     monkeypatch.setattr(workspace, "train_agent", counted)
     run(options, ["aligne", "mtranse"], ["rlea"])
-    runs = deciders_store(options.output).records()
+    runs = DECIDERS_STORE.at(options.output).records()
     stages = {key: record["result"]["seconds_by_stage"] for key, record in runs.items()}
     assert stages["aligne quick 1 rlea"]["training"] == stages["mtranse quick 1 rlea"]["training"] > 0
     for key, record in runs.items():
@@ -78,7 +78,7 @@ def test_the_agent_is_trained_once_for_all_vectors(options, monkeypatch):
     assert trained == ["quick"]
     pair = Workspace(options).pair("quick", "1")
     left = len(pair.test) - round(0.25 * len(pair.test))
-    result = deciders_store(options.output).records()["aligne quick 1 rlea test-25%"]["result"]
+    result = DECIDERS_STORE.at(options.output).records()["aligne quick 1 rlea test-25%"]["result"]
     assert (result["sources"], result["targets"], result["gold"]) == (len(pair.test), left, left)
     assert result["matched"] <= result["uncut"]["matched"]
 

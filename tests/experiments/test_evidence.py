@@ -6,18 +6,8 @@ import pytest
 
 from rlea.errors import InputError
 from rlea.evidence import CHANNELS
-from rlea.experiments import evidence
-from rlea.experiments.evidence import (
-    ALL,
-    BEGINNINGS,
-    EXPERIMENT,
-    NO_FOLD,
-    NO_SEEDS,
-    SEEDS,
-    VARIANTS,
-    seen_and_judged,
-)
-from rlea.experiments.experiment import results_of
+from rlea.experiments import EXPERIMENTS, evidence, results_of
+from rlea.experiments.evidence import ALL, BEGINNINGS, NO_FOLD, NO_SEEDS, SEEDS, VARIANTS, seen_and_judged
 from rlea.experiments.grid import is_finished, run_grids
 from rlea.experiments.options import Options
 from rlea.experiments.workspace import Workspace
@@ -38,7 +28,7 @@ def workspace(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def results(workspace):
-    return results_of(EXPERIMENT.records(workspace.options.output))
+    return results_of(EXPERIMENTS["evidence"].records(workspace.options.output))
 
 
 def cells(**more):

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlea.experiments.markdown import render_markdown
+from rlea.experiments.page import render_markdown
 
 
 def test_blocks():

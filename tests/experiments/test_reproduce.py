@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from rlea.experiments import EXPERIMENTS
-from rlea.experiments.deciding import decide, deciders_store
+from rlea.experiments.deciding import DECIDERS_STORE, decide
 from rlea.experiments.options import Options
 from rlea.experiments.workspace import Inputs, Workspace
 from rlea.graph import Links
@@ -66,7 +66,7 @@ def rows_of(folder, name="deciders"):
 def test_main_is_whole(main_run, folder):
     assert (main_run["done"], main_run["there"], main_run["failed"]) == (CELLS["main"], 0, {})
     rows, results = rows_of(folder), folder / "quick" / "results"
-    assert tuple(rows[0]) == deciders_store(results).columns
+    assert tuple(rows[0]) == DECIDERS_STORE.at(results).columns
     hits = {(row["model"], row["decider"]): float(row["hits@1"]) for row in rows}
     assert len(hits) == CELLS["main"] == len(rows)
     runs = json.loads((results / "deciders.json").read_text())["runs"].values()
@@ -116,7 +116,7 @@ def test_vectors_made_with_other_code_are_made_again(main_run, folder):
     def made():
         inputs = Inputs(Workspace(Options(work=folder / "quick", quick=True)), "mtranse", "quick", "1")
         path = inputs.vectors_file(silent)
-        return path, path.stat().st_mtime_ns, inputs.vectors_digest(silent)
+        return path, path.stat().st_mtime_ns, inputs.workspace.digest(path)
 
     path, before, digest = made()
     assert made() == (path, before, digest)

@@ -17,8 +17,7 @@ from rlea.graph import GraphPair, KnowledgeGraph, Links
 from rlea.matching import Matching
 from rlea.search.candidates import Candidates
 from rlea.search.embeddings import Embeddings
-from rlea.views.report.error_types import count_errors
-from rlea.views.report.hardest import HardestPairs, neighbours, ordinal
+from rlea.views.report.hardest import HardestPairs, count_errors, neighbours, ordinal
 from rlea.views.report.plots import Neighbour, pair_plot, shorten, stacked_bar
 from rlea.views.report.run import judge_links, render_run
 
@@ -72,9 +71,9 @@ def test_counts_add_up_for_any_links(planted):
         matching = Matching.of(rng.permutation(7)[:size], rng.permutation(7)[:size], rng.random(size))
         for known in (ranks, None):
             parts = count_errors(error_types(matching, gold, known), with_candidates=known is not None)
-            assert sum(part.count for part in parts) == 6
+            assert sum(part.num_links for part in parts) == 6
             assert sum(part.share for part in parts) == pytest.approx(1)
-            assert parts[0].count == judge_links(matching, pair.test)[0].sum()
+            assert parts[0].num_links == judge_links(matching, pair.test)[0].sum()
 
 
 def test_the_page_counts_error_types(planted):

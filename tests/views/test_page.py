@@ -9,18 +9,8 @@ from html.parser import HTMLParser
 import pytest
 from markupsafe import Markup
 
-from rlea.views.report.page import (
-    Plot,
-    Section,
-    fact_table,
-    fold_away,
-    paragraph,
-    plot_cards,
-    render_page,
-    side_by_side,
-    table,
-    tiles,
-)
+from rlea.views.report import page
+from rlea.views.report.page import Plot, Section, paragraph, render_page, table
 from rlea.views.report.plots import line_plot
 
 HOSTILE = '<script>alert("x")</script>\'&'
@@ -52,13 +42,13 @@ def parsed(text):
 
 
 PIECES = {
-    "paragraph": lambda text: paragraph(text),
-    "tiles": lambda text: tiles([("1", text), (text, "b")]),
-    "plot_cards": lambda text: plot_cards([Plot(text, line_plot([(0, 1)], text, text), text)]),
-    "fact_table": lambda text: fact_table(text, [(text, text)]),
+    "paragraph": paragraph,
+    "tiles": lambda text: page.tiles([("1", text), (text, "b")]),
+    "plot_cards": lambda text: page.plot_cards([Plot(text, line_plot([(0, 1)], text, text), text)]),
+    "fact_table": lambda text: page.fact_table(text, [(text, text)]),
     "table": lambda text: table([text, "n"], [[text, "1"]], [1]),
-    "side_by_side": lambda text: side_by_side([paragraph(text), fact_table("", [])]),
-    "fold_away": lambda text: fold_away(text, text),
+    "side_by_side": lambda text: page.side_by_side([paragraph(text), page.fact_table("", [])]),
+    "fold_away": lambda text: page.fold_away(text, text),
 }
 
 

@@ -18,10 +18,22 @@ def shapes(svg, tag):
     return list(ElementTree.fromstring(svg).iter(tag))
 
 
+def all_places(svg):
+    """The points of every line, in pixels."""
+    lines = shapes(svg, "polyline")
+    return [[tuple(map(float, place.split(","))) for place in line.get("points").split()] for line in lines]
+
+
 def places(svg):
-    """The points of the line, in pixels."""
-    (line,) = shapes(svg, "polyline")
-    return [tuple(map(float, place.split(","))) for place in line.get("points").split()]
+    """The points of the only line, in pixels."""
+    (line,) = all_places(svg)
+    return line
+
+
+def texts(svg, **attributes):
+    """All texts, or those with an attribute of that value."""
+    wanted = {(name.replace("_", "-"), value) for name, value in attributes.items()}
+    return [text.text for text in shapes(svg, "text") if wanted <= set(text.items())]
 
 
 def test_a_line_goes_through_its_points():
@@ -36,8 +48,7 @@ def test_axes_are_scaled_to_the_data():
     x_axis, y_axis = Axis.around([10, 30]), Axis.around([-5.0, 15.0, 0.0])
     svg = line_plot([(10, -5), (20, 15), (30, 5)], "episode", "reward", x_axis=x_axis, y_axis=y_axis)
     assert places(svg) == [(X0, Y0), ((X0 + X1) / 2, Y1), (X1, (Y0 + Y1) / 2)]
-    ticks = [text.text for text in shapes(svg, "text") if text.get("class") == "tick"]
-    assert ticks == ["10", "20", "30", "-5", "5", "15"]
+    assert texts(svg, **{"class": "tick"}) == ["10", "20", "30", "-5", "5", "15"]
     single = Axis.around([7.0, 7.0])
     assert (single.share(7.0), single.ticks) == (0.5, (7.0,))
     assert (Axis.around([]).low, Axis.around([np.nan, 2.0, 4.0]).high) == (0.0, 4.0)
@@ -49,8 +60,7 @@ def test_bars_have_the_height_of_their_counts_and_numbers_beside_them():
     heights = [float(bar.get("height")) for bar in bars]
     assert heights == pytest.approx([(Y0 - Y1) * share for share in (0, 0.005, 1, 0.25)], abs=0.06)
     assert [float(bar.get("y")) + height for bar, height in zip(bars, heights, strict=True)] == pytest.approx([Y0] * 4)
-    labels = [text.text for text in shapes(svg, "text") if text.get("text-anchor") == "end"]
-    assert labels == ["0", "600", "1,200"]
+    assert texts(svg, text_anchor="end") == ["0", "600", "1,200"]
     titles = [title.text for title in shapes(bar_plot(range(20), "confidence", "links"), "title")]
     assert (titles[1], titles[19]) == ("0.05 to 0.10: 1", "0.95 to 1.00: 19")
 
@@ -58,19 +68,17 @@ def test_bars_have_the_height_of_their_counts_and_numbers_beside_them():
 def test_no_links_make_an_empty_picture():
     svg = bar_plot([0] * 20, "confidence", "links")
     assert {float(bar.get("height")) for bar in shapes(svg, "rect")} == {0.0}
-    assert [text.text for text in shapes(svg, "text") if text.get("text-anchor") == "end"] == ["0", "1"]
+    assert texts(svg, text_anchor="end") == ["0", "1"]
     assert places(line_plot([], "x", "y")) == []
 
 
 def test_every_line_has_its_points_a_look_of_its_own_and_a_name():
     picture = lines_plot({"full": [(0, 0), (10, 5)], "less <b>": [(0, 5), (10, 0)]}, "episode", "reward")
-    root = ElementTree.fromstring(picture)
-    lines = root.findall("polyline")
-    first, second = ([tuple(map(float, p.split(","))) for p in line.get("points").split()] for line in lines)
+    first, second = all_places(picture)
     assert first[0][1] == second[1][1] > first[1][1] == second[0][1]  # up is less on the screen
     assert first[0][0] == second[0][0] < first[1][0]
-    assert lines[0].get("style") != lines[1].get("style")
-    assert {"full", "less <b>"} <= {text.text for text in root.findall("text")}
+    assert len({line.get("style") for line in shapes(picture, "polyline")}) == 2
+    assert {"full", "less <b>"} <= set(texts(picture))
 
 
 def test_stacked_plots_are_one_picture():

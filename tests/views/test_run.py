@@ -16,7 +16,7 @@ from rlea.views.report.hardest import PICTURES
 from rlea.views.report.learning import CURVE_POINTS, choice_rows, learning_plots
 from rlea.views.report.run import judge_links, link_plots
 
-from .test_plots import X0, X1, Y0, Y1, places, shapes
+from .test_plots import X0, X1, Y0, Y1, all_places, places, shapes, texts
 
 
 @pytest.fixture(scope="module")
@@ -39,17 +39,16 @@ def test_plots_of_confidence(result):
     drawn = [plot.svg for plot in link_plots(result.matching, result.pair.test)]
     assert ["guide" in svg for svg in drawn] == [False, False, True]
     assert [len(shapes(svg, "polyline")) for svg in drawn] == [0, 2, 1]
-    words = [text.text for text in shapes(drawn[2], "text") if text.get("class") != "tick"]
-    assert len(words) == 2  # the names of the axes and nothing else
-    assert {"precision", "recall"} <= {text.text for text in shapes(drawn[1], "text")}
+    words = len(texts(drawn[2])) - len(texts(drawn[2], **{"class": "tick"}))
+    assert words == 2  # the names of the axes and nothing else
+    assert {"precision", "recall"} <= set(texts(drawn[1]))
 
 
 def test_precision_and_recall_over_the_threshold():
     """Correct at 1.0, wrong at 0.5, correct at 0.25; a fourth gold link is not found."""
     matching = Matching.of([0, 1, 2], [0, 3, 2], [1.0, 0.5, 0.25])
     svg = link_plots(matching, Links.of([0, 1, 2, 3], [0, 1, 2, 3]))[1].svg
-    drawn = [[tuple(map(float, p.split(","))) for p in line.get("points").split()] for line in shapes(svg, "polyline")]
-    for line, values in zip(drawn, ([1, 1 / 2, 2 / 3], [1 / 4, 1 / 4, 2 / 4]), strict=True):
+    for line, values in zip(all_places(svg), ([1, 1 / 2, 2 / 3], [1 / 4, 1 / 4, 2 / 4]), strict=True):
         expected = [(X0 + x * (X1 - X0), Y0 + y * (Y1 - Y0)) for x, y in zip((1, 0.5, 0.25), values, strict=True)]
         assert line == [pytest.approx(point, abs=0.06) for point in expected]
 
@@ -134,7 +133,7 @@ def test_the_course_of_every_training_is_drawn():
     assert places(found.svg) == places(sure.svg) == [(X0, Y0), (X1, Y1)]
     assert len(shapes(loss.svg, "polyline")) == 2
     assert hits.note == "of the round that was kept"
-    ticks = [text.text for text in shapes(sure.svg, "text") if text.get("text-anchor") == "middle"]
+    ticks = texts(sure.svg, text_anchor="middle")
     assert ticks[:2] == ["0", "1"]  # rounds have no half
     assert "0.5" not in ticks
     again = learning_plots({**info, "resumed_at": [4, 8]})

@@ -16,8 +16,7 @@ from rlea.errors import InputError
 from rlea.evaluation.metrics import link_metrics
 from rlea.experiments.costs import Costs
 from rlea.experiments.deciders import code_of, paper_settings, train_paper_agent
-from rlea.experiments.experiment import Experiment, Results
-from rlea.experiments.figures import figures_of, grouped, markdown_table, title
+from rlea.experiments.figures import Results, figures_of, grouped, markdown_table, title
 from rlea.experiments.grid import Cell, Grid
 from rlea.experiments.options import FOLDS, PAIRS, SEED, TRAINED, choose
 from rlea.experiments.published import TITLES
@@ -30,14 +29,14 @@ from rlea.views.report.plots import lines_plot, stack_plots
 MODELS = ("aligne",)  # the paper does not say whose vectors it used
 VARIANTS = {"paper": "full", "paper-no-estimator": "without the estimator", "paper-random": "random environment"}
 CURVES = {"aligned": "right matches", "length": "decisions", "reward": "reward"}
+STORE = Store(
+    Path("ablation"),
+    ("model", "pair", "fold", "preset"),
+    ("hits@1", "precision", "matched", "episodes", *CURVES, "seconds", "peak_memory_mb"),
+    {"pair": PAIRS, "model": TRAINED, "fold": FOLDS, "preset": tuple(VARIANTS)},
+)
+STORES = (STORE,)
 POINTS = 50  # of a curve: each of 500 episodes would be a record of megabytes
-
-
-def ablation_store(output: Path) -> Store:
-    """Where the cells are kept."""
-    order = {"pair": PAIRS, "model": TRAINED, "fold": FOLDS, "preset": tuple(VARIANTS)}
-    measures = ("hits@1", "precision", "matched", "episodes", *CURVES, "seconds", "peak_memory_mb")
-    return Store(output / "ablation", ("model", "pair", "fold", "preset"), measures, order)
 
 
 def grids(workspace: Workspace) -> list[Grid]:
@@ -47,7 +46,7 @@ def grids(workspace: Workspace) -> list[Grid]:
     if options.deciders:
         raise InputError("--deciders means nothing here: its variants are those of the paper", remedy="leave it out")
     inputs = all_inputs(workspace, models, options.pairs_or(PAIRS))
-    return [Grid(ablation_store(options.output), [cell_of(one, preset) for one in inputs for preset in VARIANTS])]
+    return [Grid(STORE.at(options.output), [cell_of(one, preset) for one in inputs for preset in VARIANTS])]
 
 
 def cell_of(inputs: Inputs, preset: str) -> Cell:
@@ -118,15 +117,3 @@ def pictures(results: Results) -> dict[str, str]:
             lines = {VARIANTS[one["preset"]]: [(row["episode"], row[key]) for row in one["history"]] for one in own}
             plots.append(lines_plot(lines, f"episode, {title(pair)}{more}", label))
     return {"ablation": stack_plots(plots, columns=len(CURVES))}
-
-
-EXPERIMENT = Experiment(
-    repeats="Figures 5 and 7",
-    summary="learning curves: full, no estimator, random environment",
-    intro=__doc__,
-    stores=(ablation_store,),
-    grids=grids,
-    table=table,
-    pictures=pictures,
-    remarks=remarks,
-)

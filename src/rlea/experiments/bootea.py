@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from rlea.agent import joint
 from rlea.agent.agent import Aligner
 from rlea.errors import InputError
 from rlea.evaluation import metrics
@@ -16,10 +17,9 @@ from rlea.evaluation.metrics import expected_calibration_error, link_metrics
 from rlea.evaluation.ranks import rank_metrics
 from rlea.experiments.code_version import code_version
 from rlea.experiments.costs import Costs
-from rlea.experiments.deciders import JOINT_CODE, settings_of, train_jointly
-from rlea.experiments.deciding import deciders_grid, deciders_store
-from rlea.experiments.experiment import Experiment, Results
-from rlea.experiments.figures import Figure, Key, Result, figures_of, markdown_table, points, title
+from rlea.experiments.deciders import settings_of
+from rlea.experiments.deciding import DECIDERS_STORE, deciders_grid
+from rlea.experiments.figures import Figure, Key, Result, Results, figures_of, markdown_table, points, title
 from rlea.experiments.grid import Cell, Grid
 from rlea.experiments.options import FOLDS, PAIRS, SHOWN_PAIRS, choose
 from rlea.experiments.published import TITLES
@@ -35,13 +35,14 @@ MODELS = ("aligne", "bootea")
 DECIDERS = ("nearest", "seq", "paper", "rlea")
 JOINT = "joint"  # asked for like a decider, kept apart: it makes vectors of its own
 ROUNDS = 2
+JOINT_STORE = Store(
+    Path("joint"),  # a record a pair, with all its rounds
+    ("model", "pair", "fold"),
+    ("rounds", "hits@1", "precision", "recall", "f1", "matched", "ece"),
+    {"pair": PAIRS, "fold": FOLDS},
+)
+STORES = (DECIDERS_STORE, JOINT_STORE)
 ROWS = {"nearest": "", "seq": " + Seq", "paper": " + RLEA as in the paper", "rlea": " + rlea"}
-
-
-def joint_store(output: Path) -> Store:
-    """Where joint rounds are kept: a record a pair, with all its rounds."""
-    measures = ("rounds", "hits@1", "precision", "recall", "f1", "matched", "ece")
-    return Store(output / "joint", ("model", "pair", "fold"), measures, {"pair": PAIRS, "fold": FOLDS})
 
 
 def grids(workspace: Workspace) -> list[Grid]:
@@ -53,7 +54,7 @@ def grids(workspace: Workspace) -> list[Grid]:
     found = [deciders_grid(workspace, "bootea", models, plain, pairs)]
     if JOINT in deciders:
         alone = [model for model in models if model != "bootea"]  # it has rounds of its own
-        found.append(Grid(joint_store(options.output), [*map(joint_cell, all_inputs(workspace, alone, pairs))]))
+        found.append(Grid(JOINT_STORE.at(options.output), [*map(joint_cell, all_inputs(workspace, alone, pairs))]))
     if not any(grid.cells for grid in found):
         raise InputError("bootea has its own rounds and is not trained jointly", remedy="use --models aligne")
     return found
@@ -65,7 +66,7 @@ def joint_cell(inputs: Inputs) -> Cell:
     def wanted(progress: Progress) -> dict[str, Any]:
         settings = {"rounds": ROUNDS, "pool": "test", "epochs": inputs.options.epochs(inputs.model)}
         settings["agent"] = settings_of("rlea", inputs.options)
-        return inputs.wanted(settings, code_version(JOINT_CODE, metrics, ALL_MODELS[inputs.model].load()), progress)
+        return inputs.wanted(settings, code_version(joint, metrics, ALL_MODELS[inputs.model].load()), progress)
 
     def run(progress: Progress) -> dict[str, Any]:
         pair, costs, rounds = inputs.pair, Costs(), list[dict[str, Any]]()
@@ -87,8 +88,8 @@ def joint_cell(inputs: Inputs) -> Cell:
             )
 
         with costs("joint rounds"):
-            noted = train_jointly(pair, embed, ROUNDS, agent, note, progress)
-        for row, more in zip(rounds, noted, strict=True):
+            trained = joint.train_jointly(pair, embed, ROUNDS, agent, progress=progress, on_round=note)
+        for row, more in zip(rounds, trained.rounds, strict=True):
             row |= {"sure": more["sure"], "valid": more["valid"]}
         best = chosen_round(rounds)
         result = {key: value for key, value in best.items() if key not in ("round", "nearest", "sure", "valid")}
@@ -164,16 +165,3 @@ def pictures(results: Results) -> dict[str, str]:
     for (name, pair), figure in _hits(results).items():
         rows.setdefault(name, {})[title(pair)] = figure.mean
     return {"bootea": dots_plot(rows, "Hits@1")}
-
-
-EXPERIMENT = Experiment(
-    repeats="Figure 6",
-    summary="deciding better or training on: AlignE, BootEA, joint rounds",
-    intro=__doc__,
-    stores=(deciders_store, joint_store),
-    grids=grids,
-    is_shown=is_shown,
-    table=table,
-    pictures=pictures,
-    remarks=remarks,
-)

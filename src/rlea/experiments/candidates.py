@@ -14,8 +14,7 @@ import numba
 from rlea.evaluation.metrics import link_metrics
 from rlea.experiments.deciders import code_of, settings_of
 from rlea.experiments.deciding import MEASURES, decide
-from rlea.experiments.experiment import Experiment, Results
-from rlea.experiments.figures import Figure, Key, figures_of, markdown_table, share, title
+from rlea.experiments.figures import Figure, Key, Results, figures_of, markdown_table, share, title
 from rlea.experiments.grid import Cell, Grid
 from rlea.experiments.options import FOLDS, PAIRS, SEED, SHOWN_PAIRS, TRAINED, choose
 from rlea.experiments.published import TABLE_1, TITLES
@@ -28,13 +27,14 @@ from rlea.views.report.plots import lines_plot, stack_plots
 MODELS = ("rdgcn",)  # as in the paper
 DECIDERS = ("paper", "rlea")  # the others take the candidates as they come
 NUMBERS = (1, 2, 3, 5, 10, 20, 50)
+STORE = Store(
+    Path("candidates"),
+    ("model", "pair", "fold", "decider", "candidates"),
+    MEASURES,
+    {"pair": PAIRS, "model": TRAINED, "fold": FOLDS, "decider": DECIDERS, "candidates": NUMBERS},
+)
+STORES = (STORE,)
 D_W_OF_ONE = 0.478  # Hits@1 of one candidate on D-W in the paper, below the vectors alone
-
-
-def candidates_store(output: Path) -> Store:
-    """Where the cells are kept."""
-    order = {"pair": PAIRS, "model": TRAINED, "fold": FOLDS, "decider": DECIDERS, "candidates": NUMBERS}
-    return Store(output / "candidates", ("model", "pair", "fold", "decider", "candidates"), MEASURES, order)
 
 
 def grids(workspace: Workspace) -> list[Grid]:
@@ -48,7 +48,7 @@ def grids(workspace: Workspace) -> list[Grid]:
         for decider in deciders
         for number in ((1, 5) if options.quick else NUMBERS)
     ]
-    return [Grid(candidates_store(options.output), cells)]
+    return [Grid(STORE.at(options.output), cells)]
 
 
 def cell_of(inputs: Inputs, decider: str, number: int) -> Cell:
@@ -142,15 +142,3 @@ def pictures(results: Results) -> dict[str, str]:
                 if lines:
                     plots.append(lines_plot(lines, f"candidates, {decider} on {TITLES[model]}", label))
     return {"candidates": stack_plots(plots, columns=2)}
-
-
-EXPERIMENT = Experiment(
-    repeats="Figure 4",
-    summary="Hits@1 and seconds of an episode against candidates",
-    intro=__doc__,
-    stores=(candidates_store,),
-    grids=grids,
-    table=table,
-    pictures=pictures,
-    remarks=remarks,
-)

@@ -49,10 +49,7 @@ def _file_of(module: str, package: Path) -> Path | None:
     if first != package.name or not parts:  # the package itself only names what is public
         return None
     place = package.joinpath(*parts)
-    for path in (place.with_suffix(".py"), place / "__init__.py"):
-        if path.exists():
-            return path
-    return None
+    return next((path for path in (place.with_suffix(".py"), place / "__init__.py") if path.exists()), None)
 
 
 def _imported(tree: ast.Module) -> list[str]:

@@ -15,9 +15,8 @@ from rlea.evaluation.metrics import link_metrics
 from rlea.evidence.paris import ParisSettings, run_paris
 from rlea.experiments.code_version import code_version
 from rlea.experiments.costs import Costs
-from rlea.experiments.deciding import deciders_grid, deciders_store
-from rlea.experiments.experiment import Experiment, Results
-from rlea.experiments.figures import Result, figures_of, markdown_table, points, share, title
+from rlea.experiments.deciding import DECIDERS_STORE, deciders_grid
+from rlea.experiments.figures import Result, Results, figures_of, markdown_table, points, share, title
 from rlea.experiments.grid import Cell, Grid
 from rlea.experiments.options import PAIRS, SEED, SHOWN_PAIRS, choose
 from rlea.experiments.published import TABLE_2, TITLES
@@ -33,16 +32,15 @@ MODELS = ("bootea", "rdgcn")
 DECIDERS = ("paper", "rlea")
 PARIS = "paris"  # asked for like a decider, kept apart: it has neither vectors nor folds
 MEASURES = ("precision", "recall", "f1")
+PARIS_STORE = Store(
+    Path(PARIS),  # one record a pair, whatever the folds
+    ("aligner", "pair"),
+    ("pool", *MEASURES, "matched", "gold", "iterations", "relations", "attributes", "classes", "seconds",
+     "peak_memory_mb", "note"),
+    {"pair": PAIRS},
+)  # fmt: skip
+STORES = (DECIDERS_STORE, PARIS_STORE)
 OWN_PARIS = "PARIS here, no seeds, all links"
-
-
-def paris_store(output: Path) -> Store:
-    """Where the runs of PARIS are kept: one a pair, whatever the folds."""
-    measures = (
-        "pool", *MEASURES, "matched", "gold", "iterations", "relations", "attributes", "classes", "seconds",
-        "peak_memory_mb", "note",
-    )  # fmt: skip
-    return Store(output / PARIS, ("aligner", "pair"), measures, {"pair": PAIRS})
 
 
 def grids(workspace: Workspace) -> list[Grid]:
@@ -53,7 +51,7 @@ def grids(workspace: Workspace) -> list[Grid]:
     pairs, trained = options.pairs_or(PAIRS), [name for name in deciders if name != PARIS]
     aligned = [paris_cell(workspace, pair) for pair in pairs if PARIS in deciders]
     decided = deciders_grid(workspace, "conventional", models, trained, pairs)
-    return [decided, Grid(paris_store(options.output), aligned)]
+    return [decided, Grid(PARIS_STORE.at(options.output), aligned)]
 
 
 def paris_cell(workspace: Workspace, name: str) -> Cell:
@@ -181,16 +179,3 @@ def pictures(results: Results) -> dict[str, str]:
     """F1 of every system."""
     rows = {name: {title(pair): values[-1] for pair, values in row.items()} for name, row in _figures(results).items()}
     return {"conventional": dots_plot(rows, "F1")}
-
-
-EXPERIMENT = Experiment(
-    repeats="Table 2",
-    summary="precision, recall and F1 beside PARIS and LogMap",
-    intro=__doc__,
-    stores=(deciders_store, paris_store),
-    grids=grids,
-    is_shown=is_shown,
-    table=table,
-    pictures=pictures,
-    remarks=remarks,
-)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import statistics
 
 from rlea.experiments.deciders import DECIDERS
-from rlea.experiments.deciding import deciders_grid, deciders_store
-from rlea.experiments.experiment import Experiment, Results
-from rlea.experiments.figures import Key, Result, grouped, markdown_table, share, title
+from rlea.experiments.deciding import DECIDERS_STORE, deciders_grid
+from rlea.experiments.figures import Key, Result, Results, grouped, markdown_table, share, title
 from rlea.experiments.grid import Grid
 from rlea.experiments.options import TRAINED, choose
 from rlea.experiments.published import TITLES
@@ -19,6 +18,7 @@ OWN_DECIDERS = ("hungarian", "best-first", "rlea")
 SHARE = 0.25
 POOL = f"test-{100 * SHARE:g}%"
 OWN_PAIRS = ("D_W",)
+STORES = (DECIDERS_STORE,)
 
 
 def grids(workspace: Workspace) -> list[Grid]:
@@ -27,6 +27,11 @@ def grids(workspace: Workspace) -> list[Grid]:
     models = choose(options.models, MODELS, TRAINED, "model")
     deciders = choose(options.deciders, OWN_DECIDERS, DECIDERS, "decider")
     return [deciders_grid(workspace, "dangling", models, deciders, options.pairs_or(OWN_PAIRS), SHARE)]
+
+
+def is_shown(result: Result) -> bool:
+    """Whether a result is of the pool with targets taken away."""
+    return bool(result["pool"] == POOL)
 
 
 def _groups(results: Results) -> dict[Key, list[Result]]:
@@ -47,6 +52,11 @@ def table(results: Results) -> str:
     return markdown_table(head, rows)
 
 
+def remarks(results: Results) -> str:
+    """Nothing: there is no figure of the paper to stand beside."""
+    return ""
+
+
 def pictures(results: Results) -> dict[str, str]:
     """F1 by decider."""
     rows = {
@@ -54,15 +64,3 @@ def pictures(results: Results) -> dict[str, str]:
         for (pair, model, decider), own in _groups(results).items()
     }
     return {"dangling": dots_plot(rows, "F1")}
-
-
-EXPERIMENT = Experiment(
-    repeats="nothing",
-    summary="a share of the targets taken away: who should have no link",
-    intro=__doc__,
-    stores=(deciders_store,),
-    grids=grids,
-    is_shown=lambda result: bool(result["pool"] == POOL),
-    table=table,
-    pictures=pictures,
-)

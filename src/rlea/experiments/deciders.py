@@ -1,18 +1,16 @@
-"""What experiments ask of the agents. No other module of the experiments names an agent's class.
+"""The deciders of experiments: their code, their settings, how agents are trained and asked.
 
 `paper` is the agent as the paper describes it, `rlea` the agent of this package; all other deciders are matchers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
-from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from rlea.agent import agent as aligner
-from rlea.agent import joint
 from rlea.agent.agent import Aligner
 from rlea.evaluation import metrics
 from rlea.evidence import STRUCTURE
@@ -33,7 +31,7 @@ if TYPE_CHECKING:
 DECIDERS = ("nearest", "csls", "rinf", "sinkhorn", "hungarian", "stable", "seq", "best-first", "paper", "rlea")
 CALIBRATED = ("best-first", "rlea")  # deciders whose confidences are meant as probabilities
 
-AGENT_CODE, JOINT_CODE = aligner, joint  # modules whose code decides: of the agent, and of joint rounds
+AGENT_CODE = aligner  # the module whose code decides
 
 
 def module_of(decider: str) -> ModuleType:
@@ -52,11 +50,11 @@ def code_of(decider: str) -> str:
 
 def settings_of(decider: str, options: Options, candidates: int | None = None) -> dict[str, Any]:
     """What a decider is trained with, as a record has it; nothing for those that are not trained."""
-    if decider not in ("paper", "rlea"):
-        return {}
     if decider == "paper":
         return dict(plain(asdict(paper_settings(options, candidates=candidates))))
-    return dict(plain(asdict(agent_settings(candidates))))
+    if decider == "rlea":
+        return dict(plain(asdict(with_nearest(aligner.AgentSettings(), candidates))))
+    return {}
 
 
 # ---- the paper's agent ----------------------------------------------------------------------------------------------
@@ -86,9 +84,8 @@ def train_paper_agent(
 # ---- the agent of this package --------------------------------------------------------------------------------------
 
 
-def agent_settings(candidates: int | None = None) -> aligner.AgentSettings:
-    """The settings of the agent; with `candidates`, so many nearest by vectors per entity."""
-    settings = aligner.AgentSettings()
+def with_nearest(settings: aligner.AgentSettings, candidates: int | None) -> aligner.AgentSettings:
+    """Settings with so many nearest by vectors per entity; None leaves them as they are."""
     return settings if candidates is None else replace(settings, nearest=candidates)
 
 
@@ -98,22 +95,12 @@ def train_agent(pair: GraphPair, vectors: Embeddings | None = None, progress: Pr
     return Aligner(channels=(STRUCTURE,), seed=SEED).fit(pair, given, progress=progress)
 
 
-def load_agent(path: Path) -> Aligner:
-    """An agent from its file."""
-    return Aligner.load(path)
-
-
-def choose_weights(agent: Aligner, pair: GraphPair, vectors: Embeddings, progress: Progress) -> None:
-    """Choose how much the vectors count, on validation links."""
-    agent.choose(pair, [vectors], progress=progress)
-
-
 def decide(agent: Aligner, task: Task, candidates: int | None = None) -> Matching:
     """The agent's links; with `candidates`, from so many candidates per entity."""
     usual, given = agent.settings, task.candidates
     pair = GraphPair("task", task.source, task.target, train=task.seeds)
     try:
-        agent.settings = usual if candidates is None else replace(usual, nearest=candidates)
+        agent.settings = with_nearest(usual, candidates)
         return agent.decide(pair, given.source_ids, given.target_ids, [given.embeddings]).last.matching
     finally:
         agent.settings = usual
@@ -125,19 +112,6 @@ def describe(agent: Agent | Aligner) -> dict[str, Any]:
     if isinstance(agent, Aligner):
         return {"device": "cpu", "weights": asdict(agent.weights), "history": history}
     return {"device": agent.device.type, "best_episode": agent.best_episode, "history": history}
-
-
-def train_jointly(
-    pair: GraphPair,
-    embed: Callable[[GraphPair, int], Embeddings],
-    num_rounds: int,
-    agent: Aligner,
-    on_round: Callable[[int, Aligner, Embeddings], None],
-    progress: Progress,
-) -> list[dict[str, Any]]:
-    """Train a model and the agent in turn; what is noted of every round."""
-    trained = joint.train_jointly(pair, embed, num_rounds, agent, progress=progress, on_round=on_round)
-    return trained.rounds
 
 
 # ---- the agent with channels of evidence ----------------------------------------------------------------------------

@@ -29,12 +29,12 @@ from rlea.progress import Progress
 
 MEASURES = ("hits@1", "precision", "recall", "f1", "matched", "seconds", "peak_memory_mb")
 CANDIDATES = 50
-
-
-def deciders_store(output: Path) -> Store:
-    """Where cells of deciders are kept."""
-    order = {"pair": PAIRS, "model": TRAINED, "fold": FOLDS, "decider": DECIDERS}
-    return Store(output / "deciders", ("model", "pair", "fold", "decider", "pool"), MEASURES, order)
+DECIDERS_STORE = Store(
+    Path("deciders"),
+    ("model", "pair", "fold", "decider", "pool"),
+    MEASURES,
+    {"pair": PAIRS, "model": TRAINED, "fold": FOLDS, "decider": DECIDERS},
+)
 
 
 def deciders_grid(
@@ -48,7 +48,7 @@ def deciders_grid(
     """The cells of models x pairs x folds x deciders, those that share vectors one after another."""
     inputs = all_inputs(workspace, models, pairs)
     cells = [decider_cell(experiment, one, name, dangling) for one in inputs for name in names]
-    return Grid(deciders_store(workspace.options.output), cells)
+    return Grid(DECIDERS_STORE.at(workspace.options.output), cells)
 
 
 def decider_cell(experiment: str, inputs: Inputs, decider: str, dangling: float = 0.0) -> Cell:
@@ -103,10 +103,9 @@ def decide(
     costs = Costs()
     if decider == "paper":
         settings = deciders.paper_settings(inputs.options, candidates=candidates)
+        pair, vectors = inputs.pair, task.candidates.embeddings
         with costs("training"):
-            paper = deciders.train_paper_agent(
-                settings, inputs.pair, task.candidates.embeddings, inputs.options, progress
-            )
+            paper = deciders.train_paper_agent(settings, pair, vectors, inputs.options, progress)
         with costs("deciding"):
             matching = paper.match(task)
         return matching, costs, deciders.describe(paper)

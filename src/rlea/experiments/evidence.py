@@ -24,8 +24,7 @@ from rlea.evidence.collect import Evidence
 from rlea.experiments.code_version import code_version
 from rlea.experiments.costs import Costs
 from rlea.experiments.deciders import AGENT_CODE, channel_settings, decide_by_channels
-from rlea.experiments.experiment import Experiment, Results
-from rlea.experiments.figures import Figure, Result, grouped, markdown_table, share, title
+from rlea.experiments.figures import Figure, Result, Results, grouped, markdown_table, share, title
 from rlea.experiments.grid import Cell, Grid
 from rlea.experiments.options import FOLDS, PAIRS, QUICK, SEED, choose
 from rlea.experiments.published import TABLE_2
@@ -40,13 +39,13 @@ SEEDS, NO_SEEDS = BEGINNINGS = ("seeds", "no-seeds")
 ALL = "all"
 VARIANTS = (ALL, *(f"no-{name}" for name in CHANNELS))
 NO_FOLD = "-"  # without seeds there is but one run
-
-
-def evidence_store(output: Path) -> Store:
-    """Where the cells are kept."""
-    order = {"pair": PAIRS, "beginning": BEGINNINGS, "fold": (*FOLDS, NO_FOLD), "variant": VARIANTS}
-    measures = ("precision", "recall", "f1", "matched", "abstained", "ece", "seconds", "peak_memory_mb")
-    return Store(output / "evidence", ("pair", "beginning", "fold", "variant"), measures, order)
+STORE = Store(
+    Path("evidence"),
+    ("pair", "beginning", "fold", "variant"),
+    ("precision", "recall", "f1", "matched", "abstained", "ece", "seconds", "peak_memory_mb"),
+    {"pair": PAIRS, "beginning": BEGINNINGS, "fold": (*FOLDS, NO_FOLD), "variant": VARIANTS},
+)
+STORES = (STORE,)
 
 
 def grids(workspace: Workspace) -> list[Grid]:
@@ -62,7 +61,7 @@ def grids(workspace: Workspace) -> list[Grid]:
         for variant in variants
         if variant != f"no-{ATTRIBUTES}" or has_attributes(workspace, pair)
     ]
-    return [Grid(evidence_store(options.output), cells)]
+    return [Grid(STORE.at(options.output), cells)]
 
 
 def has_attributes(workspace: Workspace, pair: str) -> bool:
@@ -188,15 +187,3 @@ def pictures(results: Results) -> dict[str, str]:
         shown = variant if variant == ALL else f"without {variant.removeprefix('no-')}"
         rows.setdefault(name, {})[shown] = float(np.mean([one["f1"] for one in own]))
     return {"evidence": dots_plot(rows, "F1")}
-
-
-EXPERIMENT = Experiment(
-    repeats="nothing",
-    summary="names, words, attributes, PARIS and structure together, or but one",
-    intro=__doc__,
-    stores=(evidence_store,),
-    grids=grids,
-    table=table,
-    pictures=pictures,
-    remarks=remarks,
-)

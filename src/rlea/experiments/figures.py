@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 Result = dict[str, Any]  # the entry `result` of a record
+Results = dict[str, list[Result]]  # by the name of the store: results["deciders"] are those of results/deciders.json
 Key = tuple[Any, ...]
 
 

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from rlea.errors import InputError
-from rlea.experiments import EXPERIMENTS
-from rlea.experiments.experiment import results_of
-from rlea.experiments.markdown import render_markdown
+from rlea.experiments import EXPERIMENTS, results_of
 from rlea.experiments.store import Record
 from rlea.views.report.page import Section as HtmlSection
 from rlea.views.report.page import render_page
+from rlea.views.report.page import table as html_table
+
+SHORT = 40  # cells of at most this many letters stay on one line
+_CODE = re.compile(r"`([^`]+)`")
+_BOLD = re.compile(r"\*\*([^*]+)\*\*")
 
 
 @dataclass(frozen=True)
 class Section:
-    """One experiment: its name, what it is (Markdown), its table, what is to be said of it, its pictures (SVG)."""
+    """One experiment: what it is (Markdown), its table, what is to be said of it, its pictures (SVG)."""
 
-    name: str
     title: str
     intro: str
     table: str
@@ -33,34 +36,28 @@ class Section:
 
 def is_reproduction(folder: Path) -> bool:
     """Whether a folder holds what `rlea reproduce` keeps."""
-    return any(make(folder).file.exists() for experiment in EXPERIMENTS.values() for make in experiment.stores)
+    return any(
+        store.at(folder).file.exists() for experiment in EXPERIMENTS.values() for store in experiment.parts.STORES
+    )
 
 
 def sections(folder: Path) -> list[Section]:
     """The experiments of which something is kept in a folder."""
-    found = list(_sections(folder))
-    if not found:
-        raise InputError("has no results of experiments", path=folder, remedy="make some: rlea reproduce main --quick")
-    return found
-
-
-def _sections(folder: Path) -> Iterator[Section]:
+    found = []
     for name, experiment in EXPERIMENTS.items():
         records = experiment.records(folder)
         shown = experiment.shown(record for own in records.values() for record in own)
         if not shown:
             continue
         of_paper = "" if experiment.repeats == "nothing" else f" ({experiment.repeats} of the paper)"
-        intro = [" ".join(part.split()) for part in (experiment.intro or "").strip().split("\n\n")]
-        results = results_of(records)
-        yield Section(
-            name,
-            f"{name}{of_paper}",
-            "\n\n".join(intro),
-            experiment.table(results),
-            "\n\n".join(part for part in (experiment.remarks(results), _commits(shown)) if part),
-            experiment.pictures(results),
-        )
+        intro = [" ".join(part.split()) for part in (experiment.parts.__doc__ or "").strip().split("\n\n")]
+        parts, results = experiment.parts, results_of(records)
+        remarks = "\n\n".join(part for part in (parts.remarks(results), _commits(shown)) if part)
+        pictures = parts.pictures(results)
+        found.append(Section(f"{name}{of_paper}", "\n\n".join(intro), parts.table(results), remarks, pictures))
+    if not found:
+        raise InputError("has no results of experiments", path=folder, remedy="make some: rlea reproduce main --quick")
+    return found
 
 
 def _commits(shown: Iterable[Record]) -> str:
@@ -121,3 +118,43 @@ def markdown(folder: Path, pictures: str) -> str:
             parts.append(section.remarks + "\n")
         parts += [f"![{section.title}]({pictures}/{stem}.svg)\n" for stem in section.pictures]
     return "\n".join(parts)
+
+
+# ---- Markdown as HTML ------------------------------------------------------------------------------------------------
+
+
+def render_markdown(text: str) -> Markup:
+    """A small subset of Markdown as HTML: paragraphs, lists, tables, bold and code, in blocks between blank lines."""
+    return Markup("\n").join(_block(block) for block in re.split(r"\n\s*\n", text.strip()) if block)
+
+
+def _block(block: str) -> Markup:
+    lines = block.splitlines()
+    if len(lines) > 1 and lines[0].startswith("|") and set(lines[1]) <= set("|-"):
+        head, _, *rows = (_cells(line) for line in lines)
+        numbers = [place for place in range(len(head)) if all(_is_number(row[place]) for row in rows)]
+        return html_table([_inline(cell) for cell in head], [[_cell(cell) for cell in row] for row in rows], numbers)
+    if all(line.startswith("- ") for line in lines):
+        return Markup("<ul>{}</ul>").format(
+            Markup("").join(Markup("<li>{}</li>").format(_inline(line[2:])) for line in lines)
+        )
+    return Markup("<p>{}</p>").format(_inline(" ".join(lines)))
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip().strip("|").split("|")]
+
+
+def _is_number(cell: str) -> bool:
+    return re.match(r"(\*\*)?[-+]?[\d.]", cell) is not None or cell in ("-", "")
+
+
+def _inline(text: str) -> Markup:
+    safe = str(escape(text)).replace("&lt;br&gt;", "<br>")
+    return Markup(_BOLD.sub(r"<strong>\1</strong>", _CODE.sub(r"<code>\1</code>", safe)))
+
+
+def _cell(text: str) -> Markup:
+    """Short cells stay on one line, so that names and figures do not break on a narrow page; long ones get room."""
+    shape = '<span class="short">{}</span>' if len(text) <= SHORT else '<span class="long">{}</span>'
+    return Markup(shape).format(_inline(text)) if text else Markup("")

@@ -10,35 +10,24 @@ TITLES = {
 }  # fmt: skip
 
 
-def _of_pairs(*values: float | None) -> dict[str, float]:
-    return {pair: value for pair, value in zip(PAIRS, values, strict=True) if value is not None}
+def _of_pairs(*values: float) -> dict[str, float]:
+    return dict(zip(PAIRS, values, strict=True))
+
+
+def _columns(*rows: tuple[float, ...]) -> dict[str, dict[str, float]]:
+    """Three rows of figures by decider and pair."""
+    return {name: _of_pairs(*row) for name, row in zip(("nearest", "seq", "paper"), rows, strict=True)}
 
 
 # Table 1, Hits@1 on 15K, means of five folds: model -> decider -> pair. Its row JAPE, Orig, is to three digits the
 # benchmark's row MTransE, so it stands beside both.
-_JAPE = {
-    "nearest": _of_pairs(0.247, 0.307, 0.259, 0.463),
-    "seq": _of_pairs(0.291, 0.332, 0.279, 0.547),
-    "paper": _of_pairs(0.322, 0.336, 0.301, 0.607),
-}
+_JAPE = _columns((0.247, 0.307, 0.259, 0.463), (0.291, 0.332, 0.279, 0.547), (0.322, 0.336, 0.301, 0.607))
 TABLE_1: dict[str, dict[str, dict[str, float]]] = {
     "mtranse": _JAPE,
     "jape": _JAPE,
-    "sea": {
-        "nearest": _of_pairs(0.280, 0.530, 0.360, 0.500),
-        "seq": _of_pairs(0.317, 0.556, 0.359, 0.564),
-        "paper": _of_pairs(0.365, 0.571, 0.414, 0.643),
-    },
-    "rsn": {
-        "nearest": _of_pairs(0.393, 0.587, 0.441, 0.514),
-        "seq": _of_pairs(0.410, 0.614, 0.466, 0.546),
-        "paper": _of_pairs(0.429, 0.634, 0.493, 0.566),
-    },
-    "rdgcn": {
-        "nearest": _of_pairs(0.755, 0.830, 0.515, 0.931),
-        "seq": _of_pairs(0.801, 0.861, 0.517, 0.951),
-        "paper": _of_pairs(0.830, 0.878, 0.541, 0.974),
-    },
+    "sea": _columns((0.280, 0.530, 0.360, 0.500), (0.317, 0.556, 0.359, 0.564), (0.365, 0.571, 0.414, 0.643)),
+    "rsn": _columns((0.393, 0.587, 0.441, 0.514), (0.410, 0.614, 0.466, 0.546), (0.429, 0.634, 0.493, 0.566)),
+    "rdgcn": _columns((0.755, 0.830, 0.515, 0.931), (0.801, 0.861, 0.517, 0.951), (0.830, 0.878, 0.541, 0.974)),
 }
 
 # Table 2: system -> pair -> precision, recall, F1.
@@ -58,16 +47,8 @@ TABLE_2: dict[str, dict[str, tuple[float, float, float]]] = {
 
 # Table 3, Hits@1 on 100K: model -> decider -> pair.
 TABLE_3: dict[str, dict[str, dict[str, float]]] = {
-    "jape": {
-        "nearest": _of_pairs(0.165, 0.152, 0.211, 0.287),
-        "seq": _of_pairs(0.172, 0.162, 0.229, 0.308),
-        "paper": _of_pairs(0.197, 0.169, 0.257, 0.323),
-    },
-    "sea": {
-        "nearest": _of_pairs(0.225, 0.341, 0.291, 0.490),
-        "seq": _of_pairs(0.229, 0.345, 0.293, 0.525),
-        "paper": _of_pairs(0.261, 0.376, 0.338, 0.545),
-    },
+    "jape": _columns((0.165, 0.152, 0.211, 0.287), (0.172, 0.162, 0.229, 0.308), (0.197, 0.169, 0.257, 0.323)),
+    "sea": _columns((0.225, 0.341, 0.291, 0.490), (0.229, 0.345, 0.293, 0.525), (0.261, 0.376, 0.338, 0.545)),
 }
 
 # How far Hits@1 of a model's nearest targets differs between folds, as the benchmark's authors report it (Sun et al.

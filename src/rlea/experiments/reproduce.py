@@ -6,8 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from rlea.errors import InputError
-from rlea.experiments import EXPERIMENTS
-from rlea.experiments.experiment import Experiment, results_of
+from rlea.experiments import EXPERIMENTS, results_of
 from rlea.experiments.grid import Outcome, Watch, run_grids
 from rlea.experiments.options import PAIRS, QUICK, Options, find_folder
 from rlea.experiments.store import write_text
@@ -25,9 +24,11 @@ def reproduce(
     Finished cells are not run again unless their settings, code, data or vectors have changed. A stopped run loses the
     current cell: the same command continues from there.
     """
-    experiment = find_experiment(name)
+    if name not in EXPERIMENTS:
+        raise InputError(f"unknown experiment {name!r}", remedy=suggest(name, EXPERIMENTS))
+    experiment = EXPERIMENTS[name]
     check_options(name, options)
-    grids = experiment.grids(Workspace(options))
+    grids = experiment.parts.grids(Workspace(options))
     for pair in {cell.result["pair"]: None for grid in grids for cell in grid.cells if "pair" in cell.result}:
         if pair != QUICK:
             find_folder(options.data, pair)
@@ -42,19 +43,12 @@ def reproduce(
     if not any(experiment.shown(own) for own in records.values()):
         return outcome, [], ""
     results = results_of(records)
-    table = experiment.table(results)
+    table = experiment.parts.table(results)
     texts = {options.output / f"{name}.md": table + "\n"}
-    texts |= {options.output / f"{stem}.svg": picture for stem, picture in experiment.pictures(results).items()}
+    texts |= {options.output / f"{stem}.svg": picture for stem, picture in experiment.parts.pictures(results).items()}
     written = write_all({path: partial(write_text, text) for path, text in texts.items()})
     stores = [path for grid in grids for path in (grid.store.lines, grid.store.file) if path.exists()]
     return outcome, [*stores, *written], table
-
-
-def find_experiment(name: str) -> Experiment:
-    """An experiment by its name."""
-    if name not in EXPERIMENTS:
-        raise InputError(f"unknown experiment {name!r}", remedy=suggest(name, EXPERIMENTS))
-    return EXPERIMENTS[name]
 
 
 def check_options(name: str, options: Options) -> None:

@@ -27,9 +27,8 @@ from rlea.evaluation.metrics import link_metrics
 from rlea.experiments.code_version import code_version
 from rlea.experiments.costs import Costs
 from rlea.experiments.deciders import decide, module_of, train_agent
-from rlea.experiments.deciding import deciders_grid, deciders_store
-from rlea.experiments.experiment import Experiment, Results
-from rlea.experiments.figures import Result, figures_of, grouped, markdown_table, share, title
+from rlea.experiments.deciding import DECIDERS_STORE, deciders_grid
+from rlea.experiments.figures import Result, Results, figures_of, grouped, markdown_table, share, title
 from rlea.experiments.grid import Cell, Grid
 from rlea.experiments.options import PAIRS, SEED, Options, choose, find_folder
 from rlea.experiments.published import TABLE_3, TITLES
@@ -132,10 +131,6 @@ def _search_approximately(world: World, progress: Progress) -> float:
     return search_approximately(world.vectors, *world.pool, CANDIDATES, seed=SEED, progress=progress).recall
 
 
-def _decide(world: World, progress: Progress) -> Matching:
-    return decide(world.agent, world.task)
-
-
 def _matcher(name: str, largest: float) -> Stage:
     return Stage(lambda world, progress: MATCHERS[name](world.task), ("task",), largest, lambda: module_of(name))
 
@@ -147,7 +142,9 @@ STAGES: dict[str, Stage] = {
     "deciding: seq": _matcher("seq", math.inf),
     "deciding: hungarian": _matcher("hungarian", 100_000),
     "deciding: best-first": _matcher("best-first", math.inf),
-    "deciding: rlea": Stage(_decide, ("agent", "task"), 300_000, lambda: module_of("rlea")),
+    "deciding: rlea": Stage(
+        lambda world, progress: decide(world.agent, world.task), ("agent", "task"), 300_000, lambda: module_of("rlea")
+    ),
 }
 
 
@@ -157,10 +154,13 @@ def warm_up(stage_name: str) -> None:
     STAGES[stage_name].run(World(QUICK_SIZES[0]), silent)
 
 
-def scale_store(output: Path) -> Store:
-    """Where the cells are kept."""
-    measures = ("seconds", "peak_memory_mb", "hits@1", "threads")
-    return Store(output / "scale", ("stage", "entities"), measures, {"stage": tuple(STAGES), "entities": ()})
+STORE = Store(
+    Path("scale"),
+    ("stage", "entities"),
+    ("seconds", "peak_memory_mb", "hits@1", "threads"),
+    {"stage": tuple(STAGES), "entities": ()},
+)
+STORES = (STORE, DECIDERS_STORE)
 
 
 def grids(workspace: Workspace) -> list[Grid]:
@@ -177,7 +177,7 @@ def grids(workspace: Workspace) -> list[Grid]:
     cells = [
         cell_of(workspace, name, size) for size in sizes for name, stage in STAGES.items() if size <= stage.largest
     ]
-    found = [Grid(scale_store(options.output), cells)]
+    found = [Grid(STORE.at(options.output), cells)]
     if large:
         models = choose(options.models, MODELS_OF_100K, MODELS_OF_100K, "model")
         deciders = choose(options.deciders, OF_100K, OF_100K, "decider")
@@ -295,16 +295,3 @@ def pictures(results: Results) -> dict[str, str]:
         plot = growth_plot({name: sorted(line) for name, line in lines.items()}, "entities a side", label)
         found["scale" if key == "seconds" else "scale_memory"] = plot
     return found
-
-
-EXPERIMENT = Experiment(
-    repeats="Table 3",
-    summary="seconds and memory of every stage from 1,000 to 1,000,000 entities",
-    intro=__doc__,
-    stores=(scale_store, deciders_store),
-    grids=grids,
-    is_shown=is_shown,
-    table=table,
-    pictures=pictures,
-    remarks=remarks,
-)

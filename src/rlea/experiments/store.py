@@ -8,7 +8,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ _FORMATS = {"seconds": ".3f", "peak_memory_mb": ".0f"}
 @dataclass(frozen=True)
 class Store:
     """Cells of one kind. `path` has no suffix: `results/deciders` is results/deciders.json and results/deciders.csv.
+    Of a store that is defined by its name alone, `at` is the one in a folder.
 
     `names` are the entries of a result that tell cells apart, `measures` the others that the CSV shows. `order` says by
     which names lines are sorted, and in which order their values come; values that it does not know come last.
@@ -35,6 +36,10 @@ class Store:
     names: tuple[str, ...]
     measures: tuple[str, ...]
     order: Mapping[str, Sequence[object]]
+
+    def at(self, folder: Path) -> Store:
+        """The store of this name in a folder."""
+        return replace(self, path=folder / self.path)
 
     @property
     def columns(self) -> tuple[str, ...]:

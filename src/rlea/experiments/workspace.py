@@ -14,7 +14,7 @@ import numpy as np
 from rlea.agent.agent import Aligner
 from rlea.experiments.code_version import code_version
 from rlea.experiments.costs import Costs
-from rlea.experiments.deciders import AGENT_CODE, choose_weights, load_agent, settings_of, train_agent
+from rlea.experiments.deciders import AGENT_CODE, settings_of, train_agent
 from rlea.experiments.options import QUICK, SEED, Options, find_folder
 from rlea.experiments.store import locked
 from rlea.graph import GraphPair, choose_pool
@@ -116,7 +116,7 @@ class Inputs:
             "settings": settings,
             "code": code,
             "fingerprint": self.pair.fingerprint,
-            "vectors": self.vectors_digest(progress),
+            "vectors": self.workspace.vectors_digest(self, progress),
             "seed": SEED,
         }
 
@@ -125,9 +125,6 @@ class Inputs:
     @property
     def vectors_path(self) -> Path:
         return self.options.work / f"{self.model}_{self.pair_name}_{self.fold}.safetensors"
-
-    def vectors_digest(self, progress: Progress) -> str:
-        return self.workspace.vectors_digest(self, progress)
 
     def vectors(self, progress: Progress) -> Embeddings:
         """The vectors: from the file in the work folder, or trained and put there."""
@@ -164,13 +161,10 @@ class Inputs:
 
     def train_vectors(self, pair: GraphPair, progress: Progress, checkpoint: Path | None = None) -> Embeddings:
         """The model trained on a pair, which may have more seeds than that of these inputs."""
-        options = self.options
-        more: dict[str, Any] = {
-            "device": options.device,
-            "checkpoint": checkpoint,
-            "epochs": options.epochs(self.model),
-        }
-        return embed_entities(pair, self.model, seed=SEED, progress=progress, **more)
+        device, epochs = self.options.device, self.options.epochs(self.model)
+        return embed_entities(
+            pair, self.model, seed=SEED, progress=progress, device=device, checkpoint=checkpoint, epochs=epochs
+        )
 
     # ---- candidates -------------------------------------------------------------------------------------------------
 
@@ -187,7 +181,7 @@ class Inputs:
                 _ = found.pairs  # made on first use, and the first decider is not to pay for all
             return found, costs
 
-        key = (self.vectors_digest(progress), self.pair_name, self.fold, k, without)
+        key = (self.workspace.vectors_digest(self, progress), self.pair_name, self.fold, k, without)
         return self.workspace.cached("candidates", key, find)
 
     # ---- the agent --------------------------------------------------------------------------------------------------
@@ -213,7 +207,7 @@ class Inputs:
             agent.save(path)
             cost = {"seconds": costs.seconds["training"], "peak_memory_mb": costs.memory_mb["training"]}
             _write_json(note, wanted | cost | {"file": workspace.digest(path)})
-        return load_agent(path), json.loads(note.read_text(encoding="utf-8"))
+        return Aligner.load(path), json.loads(note.read_text(encoding="utf-8"))
 
     def chosen_agent(self, progress: Progress) -> tuple[Aligner, Costs]:
         """The agent with what it chose for these vectors on validation links, and the costs."""
@@ -224,10 +218,11 @@ class Inputs:
             costs.seconds["training"], costs.memory_mb["training"] = made["seconds"], made["peak_memory_mb"]
             if len(pair.valid):
                 with costs("choosing"):
-                    choose_weights(agent, pair, vectors, progress)
+                    agent.choose(pair, [vectors], progress=progress)
             return agent, costs
 
-        return self.workspace.cached("agent", (self.vectors_digest(progress), self.pair_name, self.fold), choose)
+        key = (self.workspace.vectors_digest(self, progress), self.pair_name, self.fold)
+        return self.workspace.cached("agent", key, choose)
 
 
 def all_inputs(workspace: Workspace, models: Sequence[str], pairs: Sequence[str]) -> Iterator[Inputs]:

@@ -167,13 +167,13 @@ class Run:
     @cached_property
     def memory(self) -> Memory:
         """The seeds, and the links of the run with their confidences."""
-        board = Graphs.of(self.pair.source, self.pair.target)
-        return Memory.of(board, self.pair.train, self.source_ids, self.target_ids, self.confidences)
+        graphs = Graphs.of(self.pair.source, self.pair.target)
+        return Memory.of(graphs, self.pair.train, self.source_ids, self.target_ids, self.confidences)
 
     def evidence_for(self, source: int, target: int) -> PairEvidence:
         """The evidence for and against a pair of ids.
 
-        The supports sum to the square of the feature "evidence" of `rlea.agent.features.look` under `memory`, the
+        The supports sum to the square of the feature "evidence" of `rlea.agent.features` under `memory`, the
         contradictions to "missing source" and "missing target".
         """
         memory = self.memory

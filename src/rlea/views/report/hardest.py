@@ -1,4 +1,4 @@
-"""The hardest pairs of a run, with the neighbourhoods of both entities drawn."""
+"""The error types of gold links, and the hardest pairs of a run with the neighbourhoods of both entities drawn."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rlea.evaluation.gold_ranks import CORRECT, NOT_A_CANDIDATE, distinct
+from rlea.evaluation.gold_ranks import CORRECT, NO_LINK, NOT_A_CANDIDATE, WRONG_LINK, distinct
 from rlea.graph import GraphPair, Ids, KnowledgeGraph
 from rlea.graph.names import local_name
-from rlea.views.report.error_types import ERROR_TYPES
 from rlea.views.report.plots import Neighbour, pair_plot
 
 if TYPE_CHECKING:
@@ -24,6 +23,30 @@ if TYPE_CHECKING:
 PICTURES = 6  # per group
 ROWS = 6  # neighbours drawn on either side
 MOST_COMPARED = 5000  # missed gold links of the worst ranks whose neighbours are compared
+
+# In the order of the page: the name, and what it means.
+ERROR_TYPES = {
+    CORRECT: ("correct", ""),
+    WRONG_LINK: ("wrong link", "the source or the target has another link"),
+    NO_LINK: ("no link", "neither has a link"),
+    NOT_A_CANDIDATE: ("not a candidate", "neither was a candidate of the other"),
+}
+
+
+class ErrorCount(NamedTuple):
+    """Number of gold links with this error type."""
+
+    name: str
+    meaning: str
+    num_links: int
+    share: float
+
+
+def count_errors(types: NDArray[np.int8], *, with_candidates: bool) -> list[ErrorCount]:
+    """The counts by error type, which add up to all gold links; empty without gold links."""
+    kinds = [kind for kind in ERROR_TYPES if with_candidates or kind != NOT_A_CANDIDATE] if len(types) else []
+    counts = [int((types == kind).sum()) for kind in kinds]
+    return [ErrorCount(*ERROR_TYPES[kind], n, n / len(types)) for kind, n in zip(kinds, counts, strict=True)]
 
 
 class HardPair(NamedTuple):

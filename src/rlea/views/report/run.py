@@ -24,8 +24,7 @@ from rlea.matching import Matching
 from rlea.progress import counted
 from rlea.record import as_dict, as_json, is_number
 from rlea.views.report import page
-from rlea.views.report.error_types import count_errors
-from rlea.views.report.hardest import HardestPairs
+from rlea.views.report.hardest import HardestPairs, count_errors
 from rlea.views.report.learning import CURVE_POINTS, choice_rows, learning_plots
 from rlea.views.report.page import Plot, Section, make, paragraph
 from rlea.views.report.plots import UNIT, bar_plot, line_plot, lines_plot, stacked_bar
@@ -231,7 +230,7 @@ def _errors(types: NDArray[np.int8], summary: dict[str, Any], *, has_ranks: bool
         note = "This run does not keep which gold links were candidates; the others count as wrong link or no link."
     elif summary.get("matcher") in [name for name, decider in DECIDERS.items() if decider.uses_structure]:
         note = "This matcher also scores pairs beyond the candidates; correct ones that lost count as not a candidate."
-    bar = stacked_bar([(part.name, part.count) for part in counts], "Gold links by error type")
+    bar = stacked_bar([(part.name, part.num_links) for part in counts], "Gold links by error type")
     return make("run.html.j2", "errors_card", bar, counts, len(types), note)
 
 
