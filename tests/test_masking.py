@@ -295,7 +295,7 @@ WAYS = {
     "embed": (lambda pair, folder, out: commands.embed_to_file(folder, "aligne", out, epochs=1, **KEPT), {"model"}),
     "train": (
         lambda pair, folder, out: commands.train_to_file(
-            folder, ["aligne"], "context", out, device="cpu", episodes=None, **KEPT
+            folder, ["aligne"], "", out, device="cpu", episodes=None, **KEPT
         ),
         {"model", "agent"},
     ),

@@ -153,7 +153,7 @@ def train_to_file(
     """
     if output.suffix != ".safetensors":
         raise InputError("agents are written as safetensors", path=output, remedy="end the name in .safetensors")
-    is_paper = preset != AlignSettings.preset
+    is_paper = bool(preset)
     if episodes is not None and (episodes < 1 or not is_paper):
         remedy = "give a number of at least 1" if is_paper else "leave it out, or name a preset of the paper's agent"
         raise InputError(f"--episodes is {episodes}", remedy=remedy)

@@ -209,7 +209,7 @@ def checkpoint_of(checkpoint: Path | None, name: str = "", number: int = 0) -> P
 def is_paper(settings: AlignSettings) -> bool:
     """Whether the agent that decides is the paper's, by its preset or by its file."""
     has_file = bool(settings.agent) and not is_aligner(settings.agent)
-    return settings.matcher == "rlea" and (settings.preset != "context" or has_file)
+    return settings.matcher == "rlea" and (bool(settings.preset) or has_file)
 
 
 def uses_candidates(settings: AlignSettings) -> bool:

@@ -46,7 +46,7 @@ class AlignSettings:
     abstain: bool = False  # leave out links that are more likely to cost F1 than to earn it
     joint: int = 0  # rounds in which the agent's sure links train the vectors anew
     agent: str = ""  # a file with a trained agent, in place of training one
-    preset: str = "context"  # the agent; or one of the presets of the paper's
+    preset: str = ""  # of the paper's agent, in place of the agent
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -152,7 +152,7 @@ def check_channels(settings: AlignSettings, names: Sequence[str], has_agent: boo
     given = "--channels" if settings.channels else "--encoder" if settings.encoder else ""
     if given and not has_agent:
         raise InputError(f"{given} is for the agent, which is not asked for", remedy="add --matcher fused")
-    if given and (settings.agent or settings.preset != AlignSettings.preset):
+    if given and (settings.agent or settings.preset):
         which = "trained agent keeps to its own" if settings.agent else "paper's agent has none"
         raise InputError(f"{given} chooses evidence, and the {which}", remedy="leave one of the two out")
     asked = names or ["fused"]
@@ -194,7 +194,7 @@ def check_embeddings(settings: AlignSettings, names: Sequence[str], device: str)
     if device != "auto":
         from rlea.paper.agent import choose_device
 
-        if device == "cuda" and not (settings.embedding or settings.agent or settings.preset != AlignSettings.preset):
+        if device == "cuda" and not (settings.embedding or settings.agent or settings.preset):
             raise InputError("there is nothing to train on a GPU", remedy="leave --device out")
         choose_device(device)
 
@@ -203,7 +203,7 @@ def check_agent(settings: AlignSettings, names: Sequence[str]) -> None:
     """Refuse a preset or a trained agent that is not there or would not be used."""
     if settings.agent and not Path(settings.agent).is_file():
         raise InputError("there is no such file", path=settings.agent, remedy="give a file that `rlea train` wrote")
-    has_preset = settings.preset != AlignSettings.preset
+    has_preset = bool(settings.preset)
     takers = [name for name in names if DECIDERS[name].channels] or (["fused"] if not names else [])
     if not takers or (has_preset and "rlea" not in names):
         if settings.agent or has_preset:
@@ -214,8 +214,7 @@ def check_agent(settings: AlignSettings, names: Sequence[str]) -> None:
         from rlea.paper.presets import PRESETS
 
         if settings.preset not in PRESETS:
-            known = (AlignSettings.preset, *PRESETS)
-            raise InputError(f"unknown preset {settings.preset!r}", remedy=suggest(settings.preset, known))
+            raise InputError(f"unknown preset {settings.preset!r}", remedy=suggest(settings.preset, PRESETS))
     if settings.agent and not is_aligner(settings.agent):
         if "rlea" not in names:
             raise InputError("is an agent of the paper's", path=settings.agent, remedy="add --matcher rlea")
@@ -237,7 +236,7 @@ def check_joint(settings: AlignSettings) -> None:
         given = ", ".join(settings.embedding)
         what = f"{given} is not one trained model" if given else "no embedding is named"
         raise InputError(f"--joint trains vectors anew, and {what}", remedy=remedy)
-    if settings.matcher not in ("auto", "rlea", "fused") or settings.preset != AlignSettings.preset or settings.agent:
+    if settings.matcher not in ("auto", "rlea", "fused") or settings.preset or settings.agent:
         remedy = "use --matcher rlea or fused, without --preset and --agent"
         raise InputError("--joint is for the agent, trained in the same run", remedy=remedy)
 

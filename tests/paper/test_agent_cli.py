@@ -51,7 +51,7 @@ def test_the_agent_is_trained_kept_and_used(run_cli, flow, tmp_path):
     done = run_cli(*train, agent, "--json")
     assert done.code == 0, done.err
     summary = json.loads(done.out)
-    assert (summary["preset"], summary["channels"], summary["seed"]) == ("context", "structure, names", 1)
+    assert (summary["preset"], summary["channels"], summary["seed"]) == ("", "structure, names", 1)
     assert summary["chosen_by"] == "validation links"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["agent.json", "agent.safetensors"]
     assert json.loads((tmp_path / "agent.json").read_text())["embedding"] == [str(file)]

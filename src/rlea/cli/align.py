@@ -105,7 +105,7 @@ def align(
         int,
         typer.Option(help="Rounds in which the agent's sure links train the vectors anew.", rich_help_panel=ADVANCED),
     ] = 0,
-    preset: options.Preset = "context",
+    preset: options.Preset = "",
     seed: options.Seed = 0,
     device: options.Device = "auto",
     output: options.Output = None,

@@ -84,7 +84,7 @@ Device = Annotated[str, typer.Option(help="For training: auto, cpu or cuda.", ri
 Preset = Annotated[
     str,
     typer.Option(
-        help="context (the agent), or the paper's agent: paper, released, paper-no-estimator, paper-random.",
+        help="Take the agent of the paper, with these settings: paper, released, paper-no-estimator, paper-random.",
         rich_help_panel=ADVANCED,
     ),
 ]

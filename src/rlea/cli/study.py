@@ -105,7 +105,7 @@ def train(
     pair_folder: Annotated[Path, typer.Argument(metavar="PAIR", help="A benchmark or pair folder.")],
     embedding: options.Embeddings = None,
     channels: options.Channels = "",
-    preset: options.Preset = "context",
+    preset: options.Preset = "",
     episodes: Annotated[int | None, typer.Option(help="Of the paper's agent, in place of the preset's number.")] = None,
     output: Annotated[Path, typer.Option(help="A .safetensors file.")] = Path("agent.safetensors"),
     hide: options.Hide = "",
@@ -140,7 +140,7 @@ def train(
             hidden=parse_hidden(hide),
             progress=report,
         )
-    which = "agent" if preset == "context" else f"agent ({preset})"
+    which = "agent" if not preset else f"agent ({preset})"
     answer(json_, summary, lambda: fact_table(f"{which} on {summary['pair']}", summary))
 
 

@@ -193,7 +193,7 @@ def pictures(results: Results) -> dict[str, str]:
             row = rows.setdefault(f"{title(pair)}, {TITLES[model]}", {})
             if decider == "nearest" and _theirs(model, "paper", pair) is not None:
                 row["RLEA, published"] = TABLE_1[model]["paper"][pair]
-            name = {"nearest": "nearest", "paper": "RLEA as in the paper", "rlea": "rlea (context)"}[decider]
+            name = {"nearest": "nearest", "paper": "RLEA as in the paper", "rlea": "rlea"}[decider]
             row[name] = figure.mean
     return {"main": dots_plot(rows, "Hits@1")}
 
