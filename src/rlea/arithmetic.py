@@ -196,6 +196,7 @@ def log_add_exp(x: Any, y: Any) -> Doubles:
 
 
 def _each(function: int, x: Any, more: Any = ()) -> Doubles:
+    values, second = (np.array(given, np.float64).reshape(-1) for given in (x, more))
     result = np.empty(np.shape(x))
-    _fill(function, *(np.array(values, np.float64).reshape(-1) for values in (x, more)), result.reshape(-1))
+    _fill(function, values, second, result.reshape(-1))
     return result

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -21,10 +22,10 @@ Doubles = NDArray[np.float64]
 class LinkMetrics:
     """Precision, recall and what they were counted from."""
 
+    hits_at_1: float  # share of gold sources whose most confident link is correct
     precision: float  # correct / matched; 0 if nothing was matched
     recall: float  # correct / gold
     f1: float
-    hits_at_1: float  # share of gold sources whose most confident link is correct
     correct: int
     matched: int  # links with a source or target that gold knows
     gold: int
@@ -33,17 +34,12 @@ class LinkMetrics:
 
     def as_dict(self) -> dict[str, Any]:
         """A flat dict for JSON; Hits@1 is spelt `hits@1`."""
-        return {
-            "hits@1": self.hits_at_1,
-            "precision": self.precision,
-            "recall": self.recall,
-            "f1": self.f1,
-            "correct": self.correct,
-            "matched": self.matched,
-            "gold": self.gold,
-            "ignored": self.ignored,
-            "pool": self.pool,
-        }
+        return as_record(self)
+
+
+def as_record(found: Any, left_out: Sequence[str] = ()) -> dict[str, Any]:
+    """The fields of metrics for JSON: hits_at_k is spelt `hits@k`."""
+    return {name.replace("_at_", "@"): value for name, value in asdict(found).items() if name not in left_out}
 
 
 def link_metrics(matching: Matching, gold: Links, *, pool: str = "test") -> LinkMetrics:

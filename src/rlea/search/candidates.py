@@ -31,6 +31,7 @@ __all__ = [
     "find_candidates",
     "hash_pair",
     "mix",
+    "positions_in",
     "prepare",
     "tie_hash",
 ]
@@ -75,7 +76,7 @@ class CandidateLists:
 
         `scores` has shape (num_pairs,). Equal scores go by position in the pool.
         """
-        rows, columns = _positions(source_ids, pairs.source_ids), _positions(target_ids, pairs.target_ids)
+        rows, columns = positions_in(source_ids, pairs.source_ids), positions_in(target_ids, pairs.target_ids)
         inside = (rows >= 0) & (columns >= 0)
         rows, columns, scores = rows[inside], columns[inside], scores[inside]
         forward = _best_of_each(rows, columns, scores, len(source_ids), k)
@@ -222,7 +223,7 @@ def _dense(embeddings: Embeddings) -> tuple[Floats, Floats]:
     return embeddings.source, embeddings.target
 
 
-def _positions(pool: Ids, ids: Ids) -> Ids:
+def positions_in(pool: Ids, ids: Ids) -> Ids:
     """Where entities stand in a pool, -1 where they do not; (num_ids,)."""
     place = np.full(int(max(pool.max(initial=-1), ids.max(initial=-1))) + 1, -1, np.int32)
     place[pool] = np.arange(len(pool), dtype=np.int32)
