@@ -86,8 +86,7 @@ def test_equal_scores_tell_nothing(name, k, make_task):
     """If all pairs look the same, right answers are luck, however the ids are arranged: one in 60 here."""
     count, num_seeds = 60, 25
     task = make_task(Embeddings(*[np.ones((count, 1), dtype=np.float32)] * 2, measure="inner"), k=k)
-    sparse = hungarian.HungarianSettings(dense_cells=0)
-    match = MATCHERS.get(name, lambda task: hungarian.match(task, sparse))
+    match = MATCHERS.get(name, lambda task: hungarian.match(task, dense_cells=0))
     diagonal = reverse = 0
     results = set()
     for seed in range(num_seeds):
