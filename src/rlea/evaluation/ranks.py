@@ -151,8 +151,7 @@ def _count_dense(embeddings: Embeddings, links: Links, pool_ids: NDArray[np.int6
         scaled_source = source if is_distance else _scaled(source, factors)
         for stretch in _stretches(len(pool_ids), BLOCK_TARGETS):
             if is_distance:
-                scores = np.empty((len(source), len(pool[stretch])), dtype=np.float32)
-                manhattan_block(source, pool[stretch], scores)
+                scores = manhattan_block(source, pool[stretch])
             else:
                 with np.errstate(over="ignore", invalid="ignore"):  # what overflows here is computed exactly below
                     scores = scaled_source @ scaled[stretch].T

@@ -278,10 +278,7 @@ def _manhattan_scorer(embeddings: Embeddings, sources: Ids, targets: Ids) -> _Sc
     rows, columns = prepare(embeddings.source[sources], embeddings), prepare(embeddings.target[targets], embeddings)
 
     def block(top: int, left: int) -> Floats:
-        part, other = rows[top : top + BLOCK_ROWS], columns[left : left + BLOCK_COLUMNS]
-        result = np.empty((len(part), len(other)), dtype=np.float32)
-        manhattan_block(part, other, result)
-        return result
+        return manhattan_block(rows[top : top + BLOCK_ROWS], columns[left : left + BLOCK_COLUMNS])
 
     return _Scorer(block, BLOCK_ROWS, BLOCK_COLUMNS)
 
@@ -314,9 +311,11 @@ def _means(scores: Floats, k: int) -> Floats:
 # ---- compiled --------------------------------------------------------------------------------------------------------
 
 
-def manhattan_block(rows: Floats, columns: Floats, block: Floats) -> None:
-    """Fill a block with minus the Manhattan distances of rows and columns."""
+def manhattan_block(rows: Floats, columns: Floats) -> Floats:
+    """Minus the Manhattan distances of rows and columns, (num_rows, num_columns)."""
+    block = np.empty((len(rows), len(columns)), dtype=np.float32)
     _manhattan_block(rows, np.ascontiguousarray(columns.T), block)
+    return block
 
 
 @numba.njit(cache=True, parallel=True)
