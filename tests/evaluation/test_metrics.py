@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
-import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -37,15 +35,7 @@ def planted(scores, *, sparse=False):
     return Embeddings(source, target, measure="inner")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    """Waking a second thread costs more than all of these small tasks."""
-    before = numba.get_num_threads()
-    numba.set_num_threads(1)
-    yield
-    numba.set_num_threads(before)
-
-
+pytestmark = pytest.mark.usefixtures("one_thread")
 either_kind = pytest.mark.parametrize("sparse", [False, True])
 
 # ---- ranks ----------------------------------------------------------------------------------------------------------

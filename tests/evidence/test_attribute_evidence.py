@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planted import make_graph
-from rlea.evidence.attributes import AttributeSettings, compare_values, score_attributes
+from planted import gold_of, make_graph
+from planted import make_pair as pair_of
+from rlea.evidence.attributes import compare_values, score_attributes
 from rlea.graph import GraphPair, Links
 from rlea.io.synthetic import SyntheticSettings, generate
 
@@ -24,13 +25,8 @@ def graph(literals, entities=()):
     return make_graph((), literals, entities)
 
 
-def pair_of(source, target, seeds=(), **links):
-    known = Links.of([source.entity_index[one] for one, _ in seeds], [target.entity_index[other] for _, other in seeds])
-    return GraphPair("", source, target, train=known, **links)
-
-
-def scores(pair, settings=None):
-    found = score_attributes(pair, settings)
+def scores(pair):
+    found = score_attributes(pair)
     names = pair.source.entities, pair.target.entities
     rows = zip(found.source_ids.tolist(), found.target_ids.tolist(), found.scores.tolist(), strict=True)
     return {(names[0][i], names[1][j]): score for i, j, score in rows}
@@ -215,8 +211,9 @@ def test_a_contradiction_counts_a_little_and_a_missing_value_does_not():
 
 def test_a_value_under_two_attributes_counts_once():
     source, target = background()
-    source += [("s:x", "s:code", "ZZ999999"), ("s:y", "s:code", "YY888888"), ("s:y", "s:code2", "YY888888")]
-    target += [("t:x", "t:code", "ZZ999999"), ("t:y", "t:code", "YY888888"), ("t:y", "t:code2", "YY888888")]
+    for rows, side in ((source, "s"), (target, "t")):
+        codes = ("x", "code", "ZZ999999"), ("y", "code", "YY888888"), ("y", "code2", "YY888888")
+        rows += [(f"{side}:{one}", f"{side}:{name}", code) for one, name, code in codes]
     found = scores(pair_of(graph(source), graph(target)))
     assert found["s:y", "t:y"] == pytest.approx(found["s:x", "t:x"], abs=0.02)
 
@@ -305,7 +302,7 @@ def test_planted_correspondences_are_found(with_seeds):
 
 def planted_attributes(pair):
     """For every source attribute the target attribute that most often has the same value for the same entity."""
-    links = Links.union([pair.train, pair.valid, pair.test])
+    links = gold_of(pair)
     frames = []
     for side, ids in ((pair.source, links.source_ids), (pair.target, links.target_ids)):
         numbers = pl.DataFrame({"entity": ids, "link": np.arange(len(links))})
@@ -376,14 +373,6 @@ def test_record_and_progress():
     record = found.as_dict()
     assert record["pairs"] == len(found) > 0
     assert {"source": "s:code", "target": "t:code"}.items() <= record["correspondences"][0].items()
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"max_pairs": 0}, {"least_strength": 0.0}, {"decay": 1.5}, {"rounds": -1}, {"max_conflict": -0.1}]
-)
-def test_settings_are_checked(wrong):
-    with pytest.raises(ValueError, match=next(iter(wrong))):
-        AttributeSettings(**wrong)
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from planted import links_of
 from rlea.matchers import MATCHERS, csls, greedy, hungarian, rinf, seq, sinkhorn, stable
 from rlea.search.embeddings import Embeddings
 
@@ -30,10 +31,6 @@ EXPECTED = {
     # its first rank with source 1; source 1 minds least to take target 0, which ranks it second.
     "rinf": {(0, 2), (1, 0), (2, 0)},
 }
-
-
-def links_of(matching):
-    return set(zip(matching.source_ids.tolist(), matching.target_ids.tolist(), strict=True))
 
 
 @pytest.mark.parametrize("name", EXPECTED)

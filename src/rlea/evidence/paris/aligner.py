@@ -90,7 +90,10 @@ def run_paris(pair: GraphPair, settings: ParisSettings | None = None, *, progres
             equate(source, target, assigned, weights, floor=min(theta, settings.floor), max_pairs=settings.max_pairs),
             seeds,
         )
-        before, assigned = assigned, maximal(_above(found, theta), source.num_entities, target.num_entities)
+        before, assigned = (
+            assigned,
+            maximal(found.some(found.doubts <= 1.0 - theta), source.num_entities, target.num_entities),
+        )
         iterations.append(_describe(found, assigned, before))
         note = f"{iterations[-1].assigned:,} assigned, {iterations[-1].changed:.1%} of them anew"
         progress("paris", number + 1, settings.max_iterations, note)
@@ -99,7 +102,7 @@ def run_paris(pair: GraphPair, settings: ParisSettings | None = None, *, progres
     progress("paris", settings.max_iterations, settings.max_iterations)
     # 0: relations whose facts have no counterparts are not reported.
     forward, backward = include(source, target, assigned, 0.0), include(target, source, assigned.reversed(), 0.0)
-    found = _above(found, settings.floor)
+    found = found.some(found.doubts <= 1.0 - settings.floor)
     return Paris(
         found.source_ids,
         found.target_ids,
@@ -110,11 +113,6 @@ def run_paris(pair: GraphPair, settings: ParisSettings | None = None, *, progres
         _class_alignments(source, target, assigned, settings.floor),
         tuple(iterations),
     )
-
-
-def _above(found: Equivalence, floor: float) -> Equivalence:
-    kept = found.doubts <= 1.0 - floor
-    return Equivalence(found.source_ids[kept], found.target_ids[kept], found.doubts[kept])
 
 
 def _describe(found: Equivalence, assigned: Equivalence, before: Equivalence) -> Iteration:
