@@ -90,15 +90,13 @@ class CalibrationBin(NamedTuple):
     num_links: int
 
 
-def calibration(matching: Matching, gold: Links, bins: int = 10) -> list[CalibrationBin]:
-    """Confidence against accuracy in `bins` bins of equal width over [0, 1], ascending; empty bins are left out.
+def calibration(matching: Matching, gold: Links) -> list[CalibrationBin]:
+    """Confidence against accuracy in ten bins of equal width over [0, 1], ascending; empty bins are left out.
 
     Only links that gold can judge count (see `link_metrics`).
     """
-    if bins < 1:
-        raise ValueError("bins must be at least 1")
     judged = _judge(matching, gold)
-    number = np.minimum((judged.confidences * bins).astype(np.int64), bins - 1)
+    number = np.minimum((judged.confidences * 10).astype(np.int64), 9)
     result = []
     for one in np.unique(number):
         here = number == one
@@ -107,9 +105,9 @@ def calibration(matching: Matching, gold: Links, bins: int = 10) -> list[Calibra
     return result
 
 
-def expected_calibration_error(matching: Matching, gold: Links, bins: int = 10) -> float:
+def expected_calibration_error(matching: Matching, gold: Links) -> float:
     """Mean distance between confidence and accuracy over the bins of `calibration`, weighted by their links."""
-    parts = calibration(matching, gold, bins)
+    parts = calibration(matching, gold)
     total = sum(part.num_links for part in parts)
     return sum(part.num_links * abs(part.mean_confidence - part.accuracy) for part in parts) / total if total else 0.0
 
@@ -121,7 +119,6 @@ class PrecisionRecallCurve:
     threshold: Doubles  # (num_points,), descending
     precision: Doubles  # (num_points,)
     recall: Doubles  # (num_points,), ascending
-    pool: str
 
     @property
     def average_precision(self) -> float:
@@ -129,7 +126,7 @@ class PrecisionRecallCurve:
         return float((np.diff(self.recall, prepend=0.0) * self.precision).sum())
 
 
-def precision_recall_curve(matching: Matching, gold: Links, *, pool: str = "test") -> PrecisionRecallCurve:
+def precision_recall_curve(matching: Matching, gold: Links) -> PrecisionRecallCurve:
     """Precision and recall as the threshold falls; links of equal confidence enter together.
 
     Only links that gold can judge count (see `link_metrics`); the last point is that of the whole matching.
@@ -139,12 +136,7 @@ def precision_recall_curve(matching: Matching, gold: Links, *, pool: str = "test
     order = np.argsort(-judged.confidences, kind="stable")
     confidences, correct = judged.confidences[order], np.cumsum(judged.correct[order])
     last = np.flatnonzero(np.append(confidences[1:] != confidences[:-1], True)[: len(confidences)])
-    return PrecisionRecallCurve(
-        threshold=confidences[last],
-        precision=correct[last] / (last + 1.0),
-        recall=correct[last] / max(num_gold, 1),
-        pool=pool,
-    )
+    return PrecisionRecallCurve(confidences[last], correct[last] / (last + 1.0), correct[last] / max(num_gold, 1))
 
 
 @dataclass(frozen=True, eq=False)

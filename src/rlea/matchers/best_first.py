@@ -47,18 +47,9 @@ def match(task: Task, settings: BestFirstSettings | None = None) -> Matching:
     """One-to-one links, best first."""
     settings = settings or BestFirstSettings()
     game = _set_up(task)
-    rules = Rules(
-        np.float32(settings.evidence_weight),
-        np.float32(settings.creation),
-        np.float32(settings.floor),
-        np.float32(settings.smoothing),
-        np.float32(settings.kept_weight),
-        np.float32(settings.temperature),
-        np.float32(settings.nobody),
-        np.uint64(task.seed),
-        False,
-        np.float32(0.0),
-    )
+    evidence = settings.evidence_weight, settings.creation, settings.floor, settings.smoothing, settings.kept_weight
+    numbers: Any = [np.float32(number) for number in (*evidence, settings.temperature, settings.nobody)]
+    rules = Rules._make([*numbers, np.uint64(task.seed), False, np.float32(0.0)])
     earlier = Links.empty()
     # Of oriented relations, (source relations, target relations). The first pass estimates it as matches grow.
     correspondence = np.zeros((len(game.source.functionality), len(game.target.functionality)), np.float32)
