@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,6 +65,17 @@ class Outcome:
     code: int
     out: str
     err: str
+
+
+@pytest.fixture(scope="module")
+def one_thread() -> Iterator[None]:
+    """For small tasks: waking a second thread costs more than all of them."""
+    import numba
+
+    before = numba.get_num_threads()
+    numba.set_num_threads(1)
+    yield
+    numba.set_num_threads(before)
 
 
 @pytest.fixture

@@ -17,6 +17,12 @@ def make_graph(triples=(), literals=(), entities=()):
     return KnowledgeGraph.build(edges, values, entities=entities)
 
 
+def make_pair(source, target, seeds=(), **links):
+    """A pair of graphs; seeds are pairs of identifiers."""
+    known = Links.of([source.entity_index[one] for one, _ in seeds], [target.entity_index[other] for _, other in seeds])
+    return GraphPair("", source, target, train=known, **links)
+
+
 def make_pairs(rows):
     """Pairs from (source, target) rows in any order."""
     rows = np.array(sorted((int(s), int(t)) for s, t in rows), np.int32).reshape(-1, 2)
@@ -47,6 +53,12 @@ def links_of(links):
 def bytes_of(matching):
     """All of a matching, confidences to the last bit."""
     return matching.source_ids.tobytes(), matching.target_ids.tobytes(), matching.confidences.tobytes()
+
+
+def arrays_of(candidates):
+    """All of the candidate lists, both ways."""
+    names = "forward_columns", "forward_scores", "backward_rows", "backward_scores"
+    return [getattr(candidates, name) for name in names]
 
 
 def take(links, places):

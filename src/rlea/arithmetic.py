@@ -11,7 +11,6 @@ Names that end in `_of` take single numbers, for compiled code; the others take 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numba
@@ -135,88 +134,69 @@ def round_to_digits_of(x: float, digits: int) -> float:
     return float(result if x > 0 else -result)
 
 
-@numba.njit(cache=True)
-def _exp(x, result):  # type: ignore[no-untyped-def]
-    for i in range(len(x)):
-        result[i] = exp_of(x[i])
+_EXP, _LOG, _LOG1P, _SIN, _COS, _ROUND, _LOG_ADD_EXP = range(7)
 
 
 @numba.njit(cache=True)
-def _log(x, result):  # type: ignore[no-untyped-def]
+def _fill(function, x, more, result):  # type: ignore[no-untyped-def]
+    """Fill `result` with one of the functions above, by its number: of functions as arguments no code is kept on disk.
+
+    `more` holds second arguments where the function has some.
+    """
     for i in range(len(x)):
-        result[i] = log_of(x[i])
-
-
-@numba.njit(cache=True)
-def _log1p(x, result):  # type: ignore[no-untyped-def]
-    for i in range(len(x)):
-        result[i] = log1p_of(x[i])
-
-
-@numba.njit(cache=True)
-def _sin(x, result):  # type: ignore[no-untyped-def]
-    for i in range(len(x)):
-        result[i] = sin_of(x[i])
-
-
-@numba.njit(cache=True)
-def _cos(x, result):  # type: ignore[no-untyped-def]
-    for i in range(len(x)):
-        result[i] = cos_of(x[i])
-
-
-@numba.njit(cache=True)
-def _round_to_digits(x, digits, result):  # type: ignore[no-untyped-def]
-    for i in range(len(x)):
-        result[i] = round_to_digits_of(x[i], digits)
-
-
-@numba.njit(cache=True)
-def _log_add_exp(x, y, result):  # type: ignore[no-untyped-def]
-    for i in range(len(x)):
-        result[i] = log_add_exp_of(x[i], y[i])
+        if function == _EXP:
+            result[i] = exp_of(x[i])
+        elif function == _LOG:
+            result[i] = log_of(x[i])
+        elif function == _LOG1P:
+            result[i] = log1p_of(x[i])
+        elif function == _SIN:
+            result[i] = sin_of(x[i])
+        elif function == _COS:
+            result[i] = cos_of(x[i])
+        elif function == _ROUND:
+            result[i] = round_to_digits_of(x[i], int(more[0]))
+        else:
+            result[i] = log_add_exp_of(x[i], more[i])
 
 
 def exp(x: Any) -> Doubles:
     """The exponential function of every number."""
-    return _each(_exp, x)
+    return _each(_EXP, x)
 
 
 def log(x: Any) -> Doubles:
     """The natural logarithm of every number."""
-    return _each(_log, x)
+    return _each(_LOG, x)
 
 
 def log1p(x: Any) -> Doubles:
     """log(1 + x) of every number."""
-    return _each(_log1p, x)
+    return _each(_LOG1P, x)
 
 
 def sin(x: Any) -> Doubles:
     """The sine of every angle, in radians."""
-    return _each(_sin, x)
+    return _each(_SIN, x)
 
 
 def cos(x: Any) -> Doubles:
     """The cosine of every angle, in radians."""
-    return _each(_cos, x)
+    return _each(_COS, x)
 
 
 def round_to_digits(x: Any, digits: int) -> Doubles:
     """Every number rounded to significant digits, halves away from 0; tiny numbers stay as they are."""
-    return _each(lambda values, result: _round_to_digits(values, digits, result), x)
+    return _each(_ROUND, x, digits)
 
 
 def log_add_exp(x: Any, y: Any) -> Doubles:
     """log(exp(x) + exp(y)) of every two numbers; shapes are broadcast."""
-    first, second = np.broadcast_arrays(np.asarray(x, np.float64), np.asarray(y, np.float64))
-    result = np.empty(first.shape)
-    _log_add_exp(np.array(first).reshape(-1), np.array(second).reshape(-1), result.reshape(-1))
-    return result
+    return _each(_LOG_ADD_EXP, *np.broadcast_arrays(x, y))
 
 
-def _each(function: Callable[[Doubles, Doubles], None], x: Any) -> Doubles:
-    values = np.ascontiguousarray(x, np.float64)
+def _each(function: int, x: Any, more: Any = ()) -> Doubles:
+    values, second = (np.array(given, np.float64).reshape(-1) for given in (x, more))
     result = np.empty(np.shape(x))
-    function(values.reshape(-1), result.reshape(-1))
+    _fill(function, values, second, result.reshape(-1))
     return result

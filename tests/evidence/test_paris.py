@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from planted import gold_of, unlinked
 from planted import make_graph as graph
+from planted import make_pair as pair_of
 from rlea.evaluation.metrics import link_metrics
 from rlea.evidence.paris import Alignment, ParisSettings, run_paris
 from rlea.evidence.paris.facts import RDF_TYPE, gather_facts
@@ -24,11 +26,6 @@ from rlea.search.embeddings import Embeddings
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 ONCE = ParisSettings(max_iterations=1, floor=0.001, theta=0.1)
-
-
-def pair_of(source, target, seeds=()):
-    links = Links.of([source.entity_index[one] for one, _ in seeds], [target.entity_index[other] for _, other in seeds])
-    return GraphPair("", source, target, train=links)
 
 
 def probabilities(pair, found):
@@ -195,11 +192,8 @@ def test_classes(as_literals):
     """Two of three Dogs are Animals and all known Animals but one are Dogs, however a file states classes."""
 
     def typed(rows):
-        return (
-            graph(literals=[(one, RDF_TYPE, kind) for one, kind in rows])
-            if as_literals
-            else graph([(one, RDF_TYPE, kind) for one, kind in rows])
-        )
+        statements = [(one, RDF_TYPE, kind) for one, kind in rows]
+        return graph(literals=statements) if as_literals else graph(statements)
 
     source = typed([("a", "Dog"), ("b", "Dog"), ("c", "Dog"), ("d", "Cat")])
     target = typed([("A", "Animal"), ("B", "Animal"), ("D", "Animal"), ("C", "Plant"), ("E", "Animal")])
@@ -216,8 +210,7 @@ def test_classes(as_literals):
 
 
 def test_seeds_stay_and_stand_alone():
-    source = graph(literals=[("a", "name", "Ann"), ("b", "name", "Bob")])
-    target = graph(literals=[("A", "name", "Ann"), ("B", "name", "Bob")])
+    source, target = (graph(literals=[(one, "name", "Ann"), (other, "name", "Bob")]) for one, other in ("ab", "AB"))
     pair = pair_of(source, target, [("a", "B")])
     assert probabilities(pair, run_paris(pair, ParisSettings())) == {("a", "B"): 1.0}
 
@@ -289,12 +282,8 @@ def test_renamed_relations_are_found(planted):
 def test_structure_and_seeds_without_literals():
     """Bare triples and three links of ten: the rest follows from relations alone."""
     pair = generate(SyntheticSettings(num_entities=400, drop=0.05, triples_per_entity=8.0, seeds=0.3))
-    nothing = Literals(np.zeros(0, np.int32), np.zeros(0, np.int32), (), (), ())
-    bare = replace(
-        pair,
-        source=replace(pair.source, literals=nothing, attributes=()),
-        target=replace(pair.target, literals=nothing, attributes=()),
-    )
+    nothing = {"literals": Literals(np.zeros(0, np.int32), np.zeros(0, np.int32), (), (), ()), "attributes": ()}
+    bare = replace(pair, source=replace(pair.source, **nothing), target=replace(pair.target, **nothing))
     pool = np.unique(bare.test.source_ids), np.unique(bare.test.target_ids)
     scores = link_metrics(one_to_one(bare, pool), bare.test)
     assert scores.precision > 0.9
@@ -428,6 +417,5 @@ def test_benchmarks_without_seeds(data_folder, name, least):
     from rlea.io.readers import read_pair
 
     pair = read_pair(data_folder / "openea-15k-v1" / f"{name}_15K_V1")
-    gold = Links.union([pair.train, pair.valid, pair.test])
-    matching = one_to_one(replace(pair, train=Links.empty()))
-    assert link_metrics(matching, gold, pool="all").f1 > least
+    matching = one_to_one(unlinked(pair))
+    assert link_metrics(matching, gold_of(pair), pool="all").f1 > least

@@ -1,12 +1,11 @@
 """Best-first matching: evidence by hand, planted truths that similarity cannot see, and blindness to ids."""
 
 import numpy as np
-import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlea.graph import KnowledgeGraph, Links
+from planted import bytes_of, links_of, make_graph, make_pair, rows_of
 from rlea.graph.neighbourhood import Neighbourhood
 from rlea.matchers.best_first import BestFirstSettings, match
 from rlea.matching import Task
@@ -15,13 +14,12 @@ from rlea.search.embeddings import Embeddings
 
 
 def graph(rows, entities=()):
-    schema = dict.fromkeys(["head", "relation", "tail"], pl.String)
-    return KnowledgeGraph.build(pl.DataFrame(rows, schema=schema, orient="row"), entities=entities)
+    return make_graph(rows, entities=entities)
 
 
-def task_of(source, target, vectors, seeds=(), k=50, seed=0, measure="cosine", pool=None):
+def task_of(source, target, vectors, seeds=(), k=50, seed=0, measure="cosine"):
     """A task over all entities without a seed; `seeds` are pairs of identifiers."""
-    links = Links.of([source.entity_index[s] for s, _ in seeds], [target.entity_index[t] for _, t in seeds])
+    links = make_pair(source, target, seeds).train
     source_ids = np.setdiff1d(np.arange(source.num_entities), links.source_ids)
     target_ids = np.setdiff1d(np.arange(target.num_entities), links.target_ids)
     embeddings = Embeddings(*vectors, measure=measure)
@@ -29,10 +27,7 @@ def task_of(source, target, vectors, seeds=(), k=50, seed=0, measure="cosine", p
 
 
 def pairs_of(matching, source, target):
-    return {
-        (source.entities[s], target.entities[t])
-        for s, t in zip(matching.source_ids.tolist(), matching.target_ids.tolist(), strict=True)
-    }
+    return {(source.entities[s], target.entities[t]) for s, t in rows_of(matching)}
 
 
 def chain(length, prefix, relation):
@@ -117,17 +112,12 @@ def planted(rng, size, noise, dim=8):
     """Two isomorphic random graphs under different identifiers, noisy vectors, and the truth."""
     names = [f"s{i:04}" for i in range(size)]
     others = [f"t{i:04}" for i in rng.permutation(size)]
-    edges = {
-        (int(a), int(r), int(b))
-        for a, r, b in zip(
-            rng.integers(0, size, 3 * size), rng.integers(0, 5, 3 * size), rng.integers(0, size, 3 * size), strict=True
-        )
-    }
+    ends = (rng.integers(0, largest, 3 * size).tolist() for largest in (size, 5, size))
+    edges = set(zip(*ends, strict=True))
     source = graph([(names[a], f"r{r}", names[b]) for a, r, b in edges], names)
     target = graph([(others[a], f"q{r}", others[b]) for a, r, b in edges], others)
     base = rng.standard_normal((size, dim))
-    first = np.empty((size, dim), np.float32)
-    second = np.empty((size, dim), np.float32)
+    first, second = np.empty((2, size, dim), np.float32)
     for i in range(size):
         first[source.entity_index[names[i]]] = base[i]
         second[target.entity_index[others[i]]] = base[i] + noise * rng.standard_normal(dim)
@@ -142,7 +132,7 @@ def test_neighbours_find_what_similarity_misses():
     gold = {source.entity_index[s]: target.entity_index[t] for s, t in truth[30:]}
     nearest = np.mean([gold[s] == t for s, t in zip(task.candidates.source_ids.tolist(), near.tolist(), strict=True)])
     found = match(task)
-    right = np.mean([gold[s] == t for s, t in zip(found.source_ids.tolist(), found.target_ids.tolist(), strict=True)])
+    right = np.mean([gold[s] == t for s, t in rows_of(found)])
     assert nearest < 0.5
     assert right > 0.97
     # The surer half is better than the other, or the confidence is worth nothing.
@@ -186,15 +176,12 @@ def test_ties_do_not_follow_ids():
 def test_one_to_one_and_reproducible_for_every_measure(measure):
     rng = np.random.default_rng(4)
     source, target, vectors, truth = planted(rng, 120, noise=0.3)
-    one = match(task_of(source, target, vectors, truth[:20], k=10, measure=measure, seed=3))
-    two = match(task_of(source, target, vectors, truth[:20], k=10, measure=measure, seed=3))
+    one, two = (match(task_of(source, target, vectors, truth[:20], k=10, measure=measure, seed=3)) for _ in range(2))
     assert one.is_one_to_one
     assert len(one) == 100
-    assert one.target_ids.tobytes() == two.target_ids.tobytes()
-    assert one.confidences.tobytes() == two.confidences.tobytes()
+    assert bytes_of(one) == bytes_of(two)
     gold = {source.entity_index[s]: target.entity_index[t] for s, t in truth}
-    right = [gold[s] == t for s, t in zip(one.source_ids.tolist(), one.target_ids.tolist(), strict=True)]
-    assert np.mean(right) > 0.9
+    assert np.mean([gold[s] == t for s, t in rows_of(one)]) > 0.9
 
 
 def test_a_link_without_rivals_is_not_sure():
@@ -257,7 +244,7 @@ def played_by_hand(task, settings):
             (int(found.source_ids[i]), int(found.target_ids[j])): 0.0
             for i, j in zip(found.pairs.rows, found.pairs.columns, strict=True)
         }
-        matches = dict(zip(task.seeds.source_ids.tolist(), task.seeds.target_ids.tolist(), strict=True))
+        matches = dict(rows_of(task.seeds))
         supposed = dict(earlier)
         given = {}  # what earlier matches gave, by pair and match
 
@@ -315,6 +302,4 @@ def test_compiled_game_equals_the_plain_one(seed, passes):
     source, target, vectors, truth = planted(rng, 25, noise=1.2, dim=6)
     task = task_of(source, target, vectors, truth[:5], k=4, seed=seed)
     chosen = BestFirstSettings(passes=passes)
-    found = match(task, chosen)
-    compiled = set(zip(found.source_ids.tolist(), found.target_ids.tolist(), strict=True))
-    assert compiled == played_by_hand(task, chosen)
+    assert links_of(match(task, chosen)) == played_by_hand(task, chosen)

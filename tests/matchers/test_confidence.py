@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from rlea.matchers import greedy, hungarian, mutual, nearest
-from rlea.matchers.confidence import ConfidenceSettings, rate_pairs, similarities
+from rlea.matchers.confidence import rate_pairs, similarities
 from rlea.search.embeddings import Embeddings
 
 
 def rate(task, row, column, temperature=0.05, no_match=-9.0):
-    settings = ConfidenceSettings(temperature, no_match)
-    return float(rate_pairs(task.candidates, [row], [column], settings=settings)[0])
+    score = task.candidates.score_pairs([row], [column])
+    return float(rate_pairs(task.candidates, [row], [column], score, temperature, no_match)[0])
 
 
 def test_by_hand(make_task):
@@ -55,7 +55,8 @@ def test_a_pair_that_is_no_candidate_gets_little(make_task):
     task = make_task([[0.9, 0.1, 0.2], [0.1, 0.9, 0.3], [0.2, 0.3, 0.9]], k=1)
     assert rate(task, 0, 0) == pytest.approx(1.0)
     assert rate(task, 0, 1) < 1e-3
-    assert rate_pairs(make_task(np.zeros((0, 3))).candidates, [], []).shape == (0,)
+    nothing = np.zeros(0, np.int32)
+    assert rate_pairs(make_task(np.zeros((0, 3))).candidates, nothing, nothing, np.zeros(0)).shape == (0,)
 
 
 @pytest.mark.parametrize(("measure", "low"), [("cosine", -1), ("inner", -1), ("manhattan", 0)])
@@ -65,13 +66,9 @@ def test_every_measure_is_brought_to_the_scale_of_a_cosine(measure, low, make_ta
     scaled = similarities(candidates, candidates.pairs.scores)
     assert scaled.min() >= low - 1e-6
     assert scaled.max() == pytest.approx(1, abs=1e-6)
-    assert rate_pairs(candidates, np.arange(6), np.arange(6)).mean() > 0.5
+    six = np.arange(6)
+    assert rate_pairs(candidates, six, six, candidates.score_pairs(six, six)).mean() > 0.5
 
 
 def test_huge_scores_do_not_overflow(make_task):
     assert rate(make_task([[1.0, -1.0], [-1.0, 1.0]]), 0, 0, temperature=1e-6) == pytest.approx(1.0)
-
-
-def test_a_temperature_of_zero_is_refused():
-    with pytest.raises(ValueError, match="above 0"):
-        ConfidenceSettings(0.0)

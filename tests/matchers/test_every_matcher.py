@@ -10,16 +10,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
+from planted import bytes_of, links_of
 from rlea.matchers import MATCHERS, hungarian
 from rlea.search.embeddings import Embeddings
+from rlea.search.pairs import Pairs
 
 # best-first, PARIS and the agents look at the graphs and have tests of their own.
 NAMES = sorted(name for name, matcher in MATCHERS.items() if not matcher.uses_structure)
 every_matcher = pytest.mark.parametrize("name", NAMES)
-
-
-def links_of(matching):
-    return set(zip(matching.source_ids.tolist(), matching.target_ids.tolist(), strict=True))
 
 
 @st.composite
@@ -42,20 +40,12 @@ def cases(draw):
 def test_links_are_of_the_pools_and_as_claimed(name, case, make_task):
     task = make_task(case[0], **case[1])
     matching, again = MATCHERS[name](task), MATCHERS[name](task)
-    candidates = task.candidates
-    offered = set(
-        zip(
-            candidates.source_ids[candidates.pairs.rows].tolist(),
-            candidates.target_ids[candidates.pairs.columns].tolist(),
-            strict=True,
-        )
-    )
+    offered = links_of(Pairs.of_candidates(task.candidates))
     assert links_of(matching) <= offered
     assert len(np.unique(matching.source_ids)) == len(matching)
     assert matching.is_one_to_one or not MATCHERS[name].one_to_one
     assert ((matching.confidences >= 0) & (matching.confidences <= 1)).all()
-    assert links_of(matching) == links_of(again)
-    assert matching.confidences.tobytes() == again.confidences.tobytes()
+    assert bytes_of(matching) == bytes_of(again)
     if name in ("nearest", "csls", "rinf", "sinkhorn"):
         assert set(matching.source_ids.tolist()) == {source for source, _ in offered}
 
@@ -86,8 +76,7 @@ def test_equal_scores_tell_nothing(name, k, make_task):
     """If all pairs look the same, right answers are luck, however the ids are arranged: one in 60 here."""
     count, num_seeds = 60, 25
     task = make_task(Embeddings(*[np.ones((count, 1), dtype=np.float32)] * 2, measure="inner"), k=k)
-    sparse = hungarian.HungarianSettings(dense_cells=0)
-    match = MATCHERS.get(name, lambda task: hungarian.match(task, sparse))
+    match = MATCHERS.get(name, lambda task: hungarian.match(task, dense_cells=0))
     diagonal = reverse = 0
     results = set()
     for seed in range(num_seeds):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
+from planted import arrays_of
 from rlea.demo import demo_folder
 from rlea.errors import InputError
 from rlea.search import approximate as module
@@ -31,10 +32,6 @@ def true_recalls(found, exact):
     ]
 
 
-def arrays(found):
-    return found.forward_columns, found.forward_scores, found.backward_rows, found.backward_scores
-
-
 @pytest.mark.parametrize("measure", MEASURES)
 def test_finds_the_wanted_share_and_knows_how_much(measure, planted_vectors):
     embeddings, truth = planted_vectors(3000, measure=measure)
@@ -50,7 +47,7 @@ def test_finds_the_wanted_share_and_knows_how_much(measure, planted_vectors):
     assert search.recall == min(search.forward_recall, search.backward_recall)
     if measure != "inner":
         assert (search.candidates.forward_columns[:, 0] == truth).mean() > 0.9
-    for one, other in zip(arrays(search.candidates), arrays(exact), strict=True):
+    for one, other in zip(arrays_of(search.candidates), arrays_of(exact), strict=True):
         assert one.dtype == other.dtype
         assert one.shape == other.shape
 
@@ -85,7 +82,7 @@ def test_all_cells_probed_is_the_exact_search(measure, planted_vectors):
     assert search.share == 1
     assert (search.candidates.source_ids == source_ids).all()
     assert (search.candidates.target_ids == target_ids).all()
-    for one, other in zip(arrays(search.candidates), arrays(exact), strict=True):
+    for one, other in zip(arrays_of(search.candidates), arrays_of(exact), strict=True):
         assert one.tobytes() == other.tobytes()
 
 
@@ -126,7 +123,7 @@ def test_vectors_without_neighbourhoods_are_searched_exactly():
     assert search.is_exact
     assert search.as_dict()["exact_instead"]
     exact = find_candidates(embeddings, *pools(embeddings), 10)
-    for one, other in zip(arrays(search.candidates), arrays(exact), strict=True):
+    for one, other in zip(arrays_of(search.candidates), arrays_of(exact), strict=True):
         assert one.tobytes() == other.tobytes()
 
 

@@ -8,6 +8,7 @@ import numba
 import numpy as np
 import pytest
 
+from planted import arrays_of
 from rlea.errors import InputError
 from rlea.search import approximate, name_index
 
@@ -34,10 +35,6 @@ def make_case(request, planted_vectors, planted_names):
         return Case(search, (np.arange(count), np.arange(count)), *given)
 
     return make
-
-
-def arrays(found):
-    return found.forward_columns, found.forward_scores, found.backward_rows, found.backward_scores
 
 
 def test_no_pair_stands_twice_and_scores_are_true(make_case):
@@ -75,7 +72,7 @@ def test_same_seed_same_bytes_whatever_the_chunks_and_threads(make_case, monkeyp
         other = case.search(*case.pools, 8, seed=4, **case.limited)
     finally:
         numba.set_num_threads(threads)
-    for first, second in zip(arrays(one.candidates), arrays(other.candidates), strict=True):
+    for first, second in zip(arrays_of(one.candidates), arrays_of(other.candidates), strict=True):
         assert first.tobytes() == second.tobytes()
     assert one.as_dict() == other.as_dict()
 

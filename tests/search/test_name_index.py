@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from planted import arrays_of
 from rlea.graph import GraphPair, KnowledgeGraph
 from rlea.graph.transliterate import transliterate
 from rlea.models.names import embed_names
@@ -31,10 +32,6 @@ def everyone(pair):
     return np.arange(pair.source.num_entities), np.arange(pair.target.num_entities)
 
 
-def arrays(found):
-    return found.forward_columns, found.forward_scores, found.backward_rows, found.backward_scores
-
-
 def true_recalls(found, exact):
     """The share of the exact candidates that were found, by score and each way."""
     return [
@@ -53,7 +50,7 @@ def best_names(pair, k=1, **more):
 
 
 def same_scores(found, exact):
-    for one, other in zip(arrays(found), arrays(exact), strict=True):
+    for one, other in zip(arrays_of(found), arrays_of(exact), strict=True):
         assert one.dtype == other.dtype
         assert one.shape == other.shape
     np.testing.assert_allclose(found.forward_scores, exact.forward_scores, atol=1e-5)
@@ -248,5 +245,5 @@ def test_gold_links_are_not_read(planted_names):
     pair = planted_names(300)
     blind = replace(pair, train=type(pair.train).empty(), valid=type(pair.train).empty(), test=type(pair.train).empty())
     one, other = (search_names(given, *everyone(given), 4).candidates for given in (pair, blind))
-    for first, second in zip(arrays(one), arrays(other), strict=True):
+    for first, second in zip(arrays_of(one), arrays_of(other), strict=True):
         assert first.tobytes() == second.tobytes()

@@ -16,6 +16,7 @@ from rlea.errors import InputError
 from rlea.evaluation.metrics import pair_keys
 from rlea.graph import Ids, Links
 from rlea.io.array_files import load_arrays, put_arrays
+from rlea.search.candidates import positions_in
 
 if TYPE_CHECKING:
     from rlea.matching import Matching
@@ -44,8 +45,8 @@ class GoldRanks:
     def of(candidates: CandidateLists, gold: Links) -> GoldRanks:
         """Look up every gold link in both directions; entities outside the pools have rank 0."""
         links = distinct(gold)
-        rows = _positions(candidates.source_ids, links.source_ids)
-        columns = _positions(candidates.target_ids, links.target_ids)
+        rows = positions_in(candidates.source_ids, links.source_ids)
+        columns = positions_in(candidates.target_ids, links.target_ids)
         return GoldRanks(
             links.source_ids,
             links.target_ids,
@@ -115,16 +116,7 @@ def distinct(links: Links) -> Links:
     return Links.of(keys >> 32, keys & 0xFFFFFFFF)
 
 
-def _positions(pool: Ids, wanted: Ids) -> NDArray[np.int64]:
-    """The position of each wanted id in a pool; -1 if it is not there."""
-    if not len(pool):
-        return np.full(len(wanted), -1, dtype=np.int64)
-    order = np.argsort(pool, kind="stable")
-    places = order[np.minimum(np.searchsorted(pool, wanted, sorter=order), len(pool) - 1)]
-    return np.where(pool[places] == wanted, places, -1)
-
-
-def _ranks(lists: Ids, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> Ids:
+def _ranks(lists: Ids, rows: Ids, columns: Ids) -> Ids:
     """The rank of each column in the candidate list of its row, from 1; 0 if it is not in the list."""
     result = np.zeros(len(rows), dtype=np.int32)
     known = np.flatnonzero((rows >= 0) & (columns >= 0))

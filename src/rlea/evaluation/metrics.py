@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -21,10 +22,10 @@ Doubles = NDArray[np.float64]
 class LinkMetrics:
     """Precision, recall and what they were counted from."""
 
+    hits_at_1: float  # share of gold sources whose most confident link is correct
     precision: float  # correct / matched; 0 if nothing was matched
     recall: float  # correct / gold
     f1: float
-    hits_at_1: float  # share of gold sources whose most confident link is correct
     correct: int
     matched: int  # links with a source or target that gold knows
     gold: int
@@ -33,17 +34,12 @@ class LinkMetrics:
 
     def as_dict(self) -> dict[str, Any]:
         """A flat dict for JSON; Hits@1 is spelt `hits@1`."""
-        return {
-            "hits@1": self.hits_at_1,
-            "precision": self.precision,
-            "recall": self.recall,
-            "f1": self.f1,
-            "correct": self.correct,
-            "matched": self.matched,
-            "gold": self.gold,
-            "ignored": self.ignored,
-            "pool": self.pool,
-        }
+        return as_record(self)
+
+
+def as_record(found: Any, left_out: Sequence[str] = ()) -> dict[str, Any]:
+    """The fields of metrics for JSON: hits_at_k is spelt `hits@k`."""
+    return {name.replace("_at_", "@"): value for name, value in asdict(found).items() if name not in left_out}
 
 
 def link_metrics(matching: Matching, gold: Links, *, pool: str = "test") -> LinkMetrics:
@@ -94,15 +90,13 @@ class CalibrationBin(NamedTuple):
     num_links: int
 
 
-def calibration(matching: Matching, gold: Links, bins: int = 10) -> list[CalibrationBin]:
-    """Confidence against accuracy in `bins` bins of equal width over [0, 1], ascending; empty bins are left out.
+def calibration(matching: Matching, gold: Links) -> list[CalibrationBin]:
+    """Confidence against accuracy in ten bins of equal width over [0, 1], ascending; empty bins are left out.
 
     Only links that gold can judge count (see `link_metrics`).
     """
-    if bins < 1:
-        raise ValueError("bins must be at least 1")
     judged = _judge(matching, gold)
-    number = np.minimum((judged.confidences * bins).astype(np.int64), bins - 1)
+    number = np.minimum((judged.confidences * 10).astype(np.int64), 9)
     result = []
     for one in np.unique(number):
         here = number == one
@@ -111,9 +105,9 @@ def calibration(matching: Matching, gold: Links, bins: int = 10) -> list[Calibra
     return result
 
 
-def expected_calibration_error(matching: Matching, gold: Links, bins: int = 10) -> float:
+def expected_calibration_error(matching: Matching, gold: Links) -> float:
     """Mean distance between confidence and accuracy over the bins of `calibration`, weighted by their links."""
-    parts = calibration(matching, gold, bins)
+    parts = calibration(matching, gold)
     total = sum(part.num_links for part in parts)
     return sum(part.num_links * abs(part.mean_confidence - part.accuracy) for part in parts) / total if total else 0.0
 
@@ -125,7 +119,6 @@ class PrecisionRecallCurve:
     threshold: Doubles  # (num_points,), descending
     precision: Doubles  # (num_points,)
     recall: Doubles  # (num_points,), ascending
-    pool: str
 
     @property
     def average_precision(self) -> float:
@@ -133,7 +126,7 @@ class PrecisionRecallCurve:
         return float((np.diff(self.recall, prepend=0.0) * self.precision).sum())
 
 
-def precision_recall_curve(matching: Matching, gold: Links, *, pool: str = "test") -> PrecisionRecallCurve:
+def precision_recall_curve(matching: Matching, gold: Links) -> PrecisionRecallCurve:
     """Precision and recall as the threshold falls; links of equal confidence enter together.
 
     Only links that gold can judge count (see `link_metrics`); the last point is that of the whole matching.
@@ -143,12 +136,7 @@ def precision_recall_curve(matching: Matching, gold: Links, *, pool: str = "test
     order = np.argsort(-judged.confidences, kind="stable")
     confidences, correct = judged.confidences[order], np.cumsum(judged.correct[order])
     last = np.flatnonzero(np.append(confidences[1:] != confidences[:-1], True)[: len(confidences)])
-    return PrecisionRecallCurve(
-        threshold=confidences[last],
-        precision=correct[last] / (last + 1.0),
-        recall=correct[last] / max(num_gold, 1),
-        pool=pool,
-    )
+    return PrecisionRecallCurve(confidences[last], correct[last] / (last + 1.0), correct[last] / max(num_gold, 1))
 
 
 @dataclass(frozen=True, eq=False)

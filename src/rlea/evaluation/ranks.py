@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlea.errors import InputError
+from rlea.evaluation.metrics import as_record
 from rlea.graph import Links
 from rlea.progress import Progress, silent
 from rlea.search.candidates import manhattan_block, tie_hash
@@ -56,19 +57,7 @@ class RankMetrics:
 
     def as_dict(self) -> dict[str, Any]:
         """A flat dict for JSON; hits are spelt `hits@k`."""
-        return {
-            "hits@1": self.hits_at_1,
-            "hits@5": self.hits_at_5,
-            "hits@10": self.hits_at_10,
-            "hits@50": self.hits_at_50,
-            "mr": self.mr,
-            "mrr": self.mrr,
-            "num_links": self.num_links,
-            "num_targets": self.num_targets,
-            "unreachable": self.unreachable,
-            "pool": self.pool,
-            **({} if self.sampled_from is None else {"sampled_from": self.sampled_from}),
-        }
+        return as_record(self, () if self.sampled_from is not None else ("sampled_from",))
 
 
 def rank_metrics(
@@ -145,37 +134,31 @@ Counts = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 def _count_dense(embeddings: Embeddings, links: Links, pool_ids: NDArray[np.int64], progress: Progress) -> Counts:
-    better = np.zeros(len(links), dtype=np.int64)
-    equal = np.zeros(len(links), dtype=np.int64)
+    better, equal = np.zeros((2, len(links)), dtype=np.int64)
+    is_distance = embeddings.measure == "manhattan"
     longest = _longest(embeddings, pool_ids)
-    dim = embeddings.source.shape[1]
     pool = _rows(embeddings.target, pool_ids)  # (num_targets, dim)
     pool_factors = _factors(pool, embeddings)  # (num_targets,)
-    scaled = pool if embeddings.measure == "manhattan" else _scaled(pool, pool_factors)
+    scaled = pool if is_distance else _scaled(pool, pool_factors)
+    # Upper bound on the relative error of a score in single precision, whatever the order of additions.
+    error = (pool.shape[1] + 8) * 2.0**-23
     for part in _stretches(len(links), BLOCK_LINKS):
         source = _rows(embeddings.source, links.source_ids[part])  # (links, dim)
         right = _rows(embeddings.target, links.target_ids[part])  # (links, dim)
-        source_factors, right_factors = _factors(source, embeddings), _factors(right, embeddings)  # (links,)
-        if embeddings.measure == "manhattan":
-            own = _distance_rows(source, right)
-        else:
-            own = _multiply_rows(source, right, source_factors, right_factors)
-            reach = row_lengths(source) * source_factors * longest
-            # Upper bound on the error of a score in single precision, whatever the order of additions.
-            doubt = (dim + 8) * 2.0**-23 * reach
-            scaled_source = _scaled(source, source_factors)
+        factors = _factors(source, embeddings)  # (links,)
+        own = _score_rows(source, right, factors, _factors(right, embeddings), is_distance)
+        reach = -own if is_distance else row_lengths(source) * factors * longest
+        scaled_source = source if is_distance else _scaled(source, factors)
         for stretch in _stretches(len(pool_ids), BLOCK_TARGETS):
-            if embeddings.measure == "manhattan":
-                scores = np.empty((len(source), len(pool[stretch])), dtype=np.float32)
-                manhattan_block(source, pool[stretch], scores)
-                _count_distances(scores, source, pool[stretch], own, better[part], equal[part])
-                continue
-            with np.errstate(over="ignore", invalid="ignore"):  # what overflows here is computed exactly below
-                scores = scaled_source @ scaled[stretch].T
-            _count_products(
+            if is_distance:
+                scores = manhattan_block(source, pool[stretch])
+            else:
+                with np.errstate(over="ignore", invalid="ignore"):  # what overflows here is computed exactly below
+                    scores = scaled_source @ scaled[stretch].T
+            _count_scores(
                 scores,
-                *(source, pool[stretch], source_factors, pool_factors[stretch]),
-                *(own, doubt, TIE_TOLERANCE * reach),
+                *(source, pool[stretch], factors, pool_factors[stretch], is_distance),
+                *(own, error * reach, TIE_TOLERANCE * reach),
                 *(better[part], equal[part]),
             )
         progress("evaluate", part.stop, len(links))
@@ -188,8 +171,7 @@ def _count_sparse(embeddings: Embeddings, links: Links, pool_ids: NDArray[np.int
     Features are renumbered, rarest in the pool first. A source then meets only the few targets that share its rare
     features; common features, which nearly all targets share, are added only where they could change the outcome.
     """
-    better = np.zeros(len(links), dtype=np.int64)
-    equal = np.zeros(len(links), dtype=np.int64)
+    better, equal = np.zeros((2, len(links)), dtype=np.int64)
     pool = _prepare_sparse(embeddings.target, pool_ids, embeddings.measure)
     longest = _longest(embeddings, pool_ids)
     number = np.empty(pool.shape[1], dtype=pool.indices.dtype)
@@ -200,13 +182,9 @@ def _count_sparse(embeddings: Embeddings, links: Links, pool_ids: NDArray[np.int
     for part in _stretches(len(links), max(1, SPARSE_BLOCK_CELLS // max(len(pool_ids), 1))):
         source = _renumber(_prepare_sparse(embeddings.source, links.source_ids[part], embeddings.measure), number)
         right = _renumber(_prepare_sparse(embeddings.target, links.target_ids[part], embeddings.measure), number)
-        _count_sparse_products(
-            *(source.indptr, source.indices, source.data),
-            *(right.indptr, right.indices, right.data),
-            *(pool.indptr, pool.indices, pool.data),
-            *(inverted.indptr, inverted.indices, inverted.data),
-            *(longest, num_strips, better[part], equal[part]),
-        )
+        matrices = ((rows.indptr, rows.indices, rows.data) for rows in (source, right, pool, inverted))
+        given: Any = (*matrices, longest, num_strips, better[part], equal[part])
+        _count_sparse_products(*given)
         progress("evaluate", part.stop, len(links))
     return better, equal
 
@@ -258,24 +236,30 @@ def _longest(embeddings: Embeddings, pool_ids: NDArray[np.int64]) -> float:
 
 
 @numba.njit(cache=True, inline="always")
-def _product(a, b):  # type: ignore[no-untyped-def]
-    """Inner product in double precision, added in a fixed order: equal vectors give equal results."""
+def _score(a, b, a_factor, b_factor, is_distance):  # type: ignore[no-untyped-def]
+    """Inner product or minus the distance in double precision, added in a fixed order: equal vectors score equally."""
     total = 0.0
+    if is_distance:
+        for place in range(len(a)):
+            total -= abs(np.float64(a[place]) - np.float64(b[place]))
+        return total
     for place in range(len(a)):
         total += np.float64(a[place]) * np.float64(b[place])
-    return total
+    return total * a_factor * b_factor
 
 
 @numba.njit(cache=True)
-def _multiply_rows(a, b, a_factors, b_factors):  # type: ignore[no-untyped-def]
+def _score_rows(a, b, a_factors, b_factors, is_distance):  # type: ignore[no-untyped-def]
     result = np.empty(len(a), dtype=np.float64)
     for i in range(len(a)):
-        result[i] = _product(a[i], b[i]) * a_factors[i] * b_factors[i]
+        result[i] = _score(a[i], b[i], a_factors[i], b_factors[i], is_distance)
     return result
 
 
 @numba.njit(cache=True, parallel=True)
-def _count_products(scores, source, target, source_factors, target_factors, own, doubt, tolerance, better, equal):  # type: ignore[no-untyped-def]
+def _count_scores(  # type: ignore[no-untyped-def]
+    scores, source, target, source_factors, target_factors, is_distance, own, doubt, tolerance, better, equal
+):
     """Most scores are clear in single precision; the few close to the correct target's are computed again exactly."""
     for i in numba.prange(len(scores)):
         low, high = np.float32(own[i] - 2 * doubt[i]), np.float32(own[i] + 2 * doubt[i])
@@ -288,7 +272,7 @@ def _count_products(scores, source, target, source_factors, target_factors, own,
             if score > high:  # an overflow to NaN is neither, and is computed exactly
                 num_better += 1
                 continue
-            exact = _product(source[i], target[j]) * source_factors[i] * target_factors[j]
+            exact = _score(source[i], target[j], source_factors[i], target_factors[j], is_distance)
             num_better += exact > own[i] + tolerance[i]
             num_equal += abs(exact - own[i]) <= tolerance[i]
         better[i] += num_better
@@ -306,24 +290,12 @@ def _sparse_product(a_features, a_data, b_features, b_data):  # type: ignore[no-
 
 
 @numba.njit(cache=True, parallel=True)
-def _count_sparse_products(  # type: ignore[no-untyped-def]
-    source_starts,
-    source_features,
-    source_data,
-    right_starts,
-    right_features,
-    right_data,
-    pool_starts,
-    pool_features,
-    pool_data,
-    feature_starts,
-    feature_targets,
-    feature_data,
-    longest,
-    num_strips,
-    better,
-    equal,
-):
+def _count_sparse_products(source, right, pool, inverted, longest, num_strips, better, equal):  # type: ignore[no-untyped-def]
+    """Each of the first four is (starts, features or targets, data) of a matrix."""
+    source_starts, source_features, source_data = source
+    right_starts, right_features, right_data = right
+    pool_starts, pool_features, pool_data = pool
+    feature_starts, feature_targets, feature_data = inverted
     num_links, num_targets = len(better), len(pool_starts) - 1
     for strip in numba.prange(num_strips):
         scores = np.zeros(num_targets, dtype=np.float64)
@@ -364,44 +336,3 @@ def _count_sparse_products(  # type: ignore[no-untyped-def]
                 num_equal += abs(score - own) <= tolerance
             better[i] = num_better
             equal[i] = num_equal
-
-
-@numba.njit(cache=True)
-def _distance(a, b):  # type: ignore[no-untyped-def]
-    """The sum of absolute differences in double precision."""
-    total = 0.0
-    for place in range(len(a)):
-        total += abs(np.float64(a[place]) - np.float64(b[place]))
-    return total
-
-
-@numba.njit(cache=True)
-def _distance_rows(a, b):  # type: ignore[no-untyped-def]
-    result = np.empty(len(a), dtype=np.float64)
-    for i in range(len(a)):
-        result[i] = _distance(a[i], b[i])
-    return result
-
-
-@numba.njit(cache=True, parallel=True)
-def _count_distances(scores, source, target, own, better, equal):  # type: ignore[no-untyped-def]
-    """As `_count_products`; scores are minus the distances in single precision."""
-    # Upper bound on the relative error of a distance in single precision.
-    doubt = (source.shape[1] + 8) * 2.0**-23
-    for i in numba.prange(len(source)):
-        tolerance = TIE_TOLERANCE * own[i]
-        near, far = np.float32(own[i] * (1.0 - 2 * doubt)), np.float32(own[i] * (1.0 + 2 * doubt))
-        num_better = 0
-        num_equal = 0
-        for j in range(len(target)):
-            distance = -scores[i, j]
-            if distance > far:
-                continue
-            if distance < near:
-                num_better += 1
-                continue
-            exact = _distance(source[i], target[j])
-            num_better += exact < own[i] - tolerance
-            num_equal += abs(exact - own[i]) <= tolerance
-        better[i] += num_better
-        equal[i] += num_equal

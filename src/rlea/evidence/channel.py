@@ -14,8 +14,6 @@ from rlea.search.pairs import Floats, Pairs, leads, numbers
 if TYPE_CHECKING:
     from rlea.evidence.vectors import Csls
 
-MOST_LEAD = 2.0  # scores are at most about that; a larger lead says no more
-
 
 @dataclass(frozen=True, eq=False)
 class Channel:
@@ -69,7 +67,7 @@ def describe_pairs(channels: Sequence[Channel], pairs: Pairs) -> Floats:
     columns = []
     for channel in channels:
         rows = channel.score(pairs)
-        sides = (leads(ids, rows[:, 0], MOST_LEAD) for ids in (pairs.source_ids, pairs.target_ids))
+        sides = (leads(ids, rows[:, 0]) for ids in (pairs.source_ids, pairs.target_ids))
         columns.append(np.column_stack([rows, *sides]))
     nothing = np.zeros((len(pairs), 0), np.float32)
     return np.ascontiguousarray(np.concatenate([nothing, *columns], axis=1), np.float32)

@@ -12,7 +12,7 @@ from rlea.evidence import VECTORS
 from rlea.evidence.channel import Channel
 from rlea.graph import Ids
 from rlea.progress import Progress, silent
-from rlea.search.candidates import Candidates, find_candidates, prepare
+from rlea.search.candidates import Candidates, find_candidates, positions_in, prepare
 from rlea.search.embeddings import Embeddings
 from rlea.search.pairs import Floats, Pairs, numbers
 from rlea.search.rows import multiply_sparse_pairs
@@ -77,7 +77,8 @@ class Csls:
 
     def __call__(self, wanted: Pairs) -> Floats:
         found = self.found
-        rows, columns = _positions(found.source_ids, wanted.source_ids), _positions(found.target_ids, wanted.target_ids)
+        rows = positions_in(found.source_ids, wanted.source_ids)
+        columns = positions_in(found.target_ids, wanted.target_ids)
         result = np.zeros(len(wanted), np.float32)
         inside = np.flatnonzero((rows >= 0) & (columns >= 0))
         rows, columns = rows[inside], columns[inside]
@@ -109,10 +110,3 @@ def by_products(name: str, column: str, vectors: Embeddings, proposals: Pairs, i
         return multiply_sparse_pairs(source, target, wanted.source_ids, wanted.target_ids)[:, None]
 
     return Channel(name, (column,), proposals, score, info)
-
-
-def _positions(pool: Ids, ids: Ids) -> Ids:
-    """Where entities stand in a pool; -1 for those outside."""
-    place = np.full(int(max(pool.max(initial=-1), ids.max(initial=-1))) + 1, -1, np.int32)
-    place[pool] = np.arange(len(pool), dtype=np.int32)
-    return place[ids]

@@ -1,7 +1,4 @@
-"""The matchers by name. Each is one file with one function `match(task) -> Matching`; none sees a gold link.
-
-The functions here import theirs when called: compiled code and scipy need not load to print the help.
-"""
+"""The matchers by name. Each is one file with one function `match(task) -> Matching`; none sees a gold link."""
 
 from __future__ import annotations
 
@@ -15,94 +12,39 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Matcher:
-    """A matcher: its function, whether its links are one-to-one, and what it does in a few words."""
+    """A matcher: whether its links are one-to-one, and what it does in a few words."""
 
-    match: Callable[[Task], Matching]
+    name: str
     one_to_one: bool
     summary: str
     uses_structure: bool = False  # looks at the graphs and not only at similarity
     takes_vectors: bool = True  # False: looks at the graphs themselves and would not use an embedding
 
     def __call__(self, task: Task) -> Matching:
-        return self.match(task)
+        return _functions()[self.name](task)
 
 
-def _nearest(task: Task) -> Matching:
-    from rlea.matchers.nearest import match
+def _functions() -> dict[str, Callable[[Task], Matching]]:
+    """The functions by name, imported on use: compiled code and scipy need not load to print the help."""
+    from rlea.matchers import best_first, csls, greedy, hungarian, mutual, nearest, paris, rinf, seq, sinkhorn, stable
 
-    return match(task)
-
-
-def _mutual(task: Task) -> Matching:
-    from rlea.matchers.mutual import match
-
-    return match(task)
-
-
-def _greedy(task: Task) -> Matching:
-    from rlea.matchers.greedy import match
-
-    return match(task)
-
-
-def _csls(task: Task) -> Matching:
-    from rlea.matchers.csls import match
-
-    return match(task)
-
-
-def _rinf(task: Task) -> Matching:
-    from rlea.matchers.rinf import match
-
-    return match(task)
-
-
-def _sinkhorn(task: Task) -> Matching:
-    from rlea.matchers.sinkhorn import match
-
-    return match(task)
-
-
-def _hungarian(task: Task) -> Matching:
-    from rlea.matchers.hungarian import match
-
-    return match(task)
-
-
-def _stable(task: Task) -> Matching:
-    from rlea.matchers.stable import match
-
-    return match(task)
-
-
-def _seq(task: Task) -> Matching:
-    from rlea.matchers.seq import match
-
-    return match(task)
-
-
-def _best_first(task: Task) -> Matching:
-    from rlea.matchers.best_first import match
-
-    return match(task)
-
-
-def _paris(task: Task) -> Matching:
-    from rlea.matchers.paris import match
-
-    return match(task)
+    modules = nearest, mutual, greedy, csls, rinf, sinkhorn, hungarian, stable, seq, best_first, paris
+    return {name: module.match for name, module in zip(MATCHERS, modules, strict=True)}
 
 
 MATCHERS: dict[str, Matcher] = {
-    "nearest": Matcher(_nearest, False, "the best target of every source"),
-    "mutual": Matcher(_mutual, True, "pairs that are each other's best"),
-    "greedy": Matcher(_greedy, True, "pairs in descending similarity"),
-    "csls": Matcher(_csls, False, "nearest after discounting hubs"),
-    "rinf": Matcher(_rinf, False, "nearest by the preferences of both sides"),
-    "sinkhorn": Matcher(_sinkhorn, False, "entropic optimal transport"),
-    "hungarian": Matcher(_hungarian, True, "assignment with the greatest total similarity"),
-    "stable": Matcher(_stable, True, "stable marriage (Gale-Shapley)"),
-    "seq": Matcher(_seq, True, "the paper's sequential baseline, after BootEA"),
-    "best-first": Matcher(_best_first, True, "surest pair first; every match is evidence for its neighbours", True),
-    "paris": Matcher(_paris, True, "PARIS: triples and literals of both graphs, no vectors", True, takes_vectors=False),
+    matcher.name: matcher
+    for matcher in (
+        Matcher("nearest", False, "the best target of every source"),
+        Matcher("mutual", True, "pairs that are each other's best"),
+        Matcher("greedy", True, "pairs in descending similarity"),
+        Matcher("csls", False, "nearest after discounting hubs"),
+        Matcher("rinf", False, "nearest by the preferences of both sides"),
+        Matcher("sinkhorn", False, "entropic optimal transport"),
+        Matcher("hungarian", True, "assignment with the greatest total similarity"),
+        Matcher("stable", True, "stable marriage (Gale-Shapley)"),
+        Matcher("seq", True, "the paper's sequential baseline, after BootEA"),
+        Matcher("best-first", True, "surest pair first; every match is evidence for its neighbours", True),
+        Matcher("paris", True, "PARIS: triples and literals of both graphs, no vectors", True, takes_vectors=False),
+    )
 }

@@ -43,25 +43,22 @@ class BestFirstSettings:
     nobody: float = 0.3  # key at which an entity is as likely to have no counterpart as this one
 
 
-@dataclass(frozen=True, eq=False)
-class Play:
-    """One pass: links in the order in which they were accepted."""
-
-    source_ids: Ids
-    target_ids: Ids
-    confidences: NDArray[np.float32]
-    correspondence: NDArray[np.float32]  # (source relations, target relations), both oriented
-
-
 def match(task: Task, settings: BestFirstSettings | None = None) -> Matching:
     """One-to-one links, best first."""
     settings = settings or BestFirstSettings()
     game = _set_up(task)
-    last = _play(game, task.seeds, Links.empty(), None, settings, task.seed)
-    for _ in range(1, settings.passes):
-        earlier = Links.of(last.source_ids, last.target_ids)
-        last = _play(game, task.seeds, earlier, last.correspondence, settings, task.seed)
-    return Matching.of(last.source_ids, last.target_ids, last.confidences)
+    evidence = settings.evidence_weight, settings.creation, settings.floor, settings.smoothing, settings.kept_weight
+    numbers: Any = [np.float32(number) for number in (*evidence, settings.temperature, settings.nobody)]
+    rules = Rules._make([*numbers, np.uint64(task.seed), False, np.float32(0.0)])
+    earlier = Links.empty()
+    # Of oriented relations, (source relations, target relations). The first pass estimates it as matches grow.
+    correspondence = np.zeros((len(game.source.functionality), len(game.target.functionality)), np.float32)
+    for number in range(max(settings.passes, 1)):
+        known = (task.seeds.source_ids, task.seeds.target_ids, earlier.source_ids, earlier.target_ids)
+        links, correspondence, _ = play(game, *known, correspondence, number > 0, rules)
+        source_ids, target_ids, _, confidences = links
+        earlier = Links.of(source_ids, target_ids)
+    return Matching.of(source_ids, target_ids, confidences)
 
 
 def _set_up(task: Task) -> Any:
@@ -89,34 +86,3 @@ def _side(graph: KnowledgeGraph, pool: Ids, means: NDArray[np.float32]) -> Any:
     is_open = np.zeros(graph.num_entities, np.bool_)
     is_open[pool] = True
     return Side(around.starts, around.relation_ids, around.neighbour_ids, around.functionality, all_means, is_open)
-
-
-def _play(
-    game: Any,
-    seeds: Links,
-    earlier: Links,
-    correspondence: NDArray[np.float32] | None,
-    settings: BestFirstSettings,
-    seed: int,
-) -> Play:
-    """One pass over the game; `correspondence` is estimated as matches grow where it is not given."""
-    frozen = correspondence is not None
-    if correspondence is None:
-        shape = (len(game.source.functionality), len(game.target.functionality))
-        correspondence = np.zeros(shape, np.float32)
-    rules = Rules(
-        np.float32(settings.evidence_weight),
-        np.float32(settings.creation),
-        np.float32(settings.floor),
-        np.float32(settings.smoothing),
-        np.float32(settings.kept_weight),
-        np.float32(settings.temperature),
-        np.float32(settings.nobody),
-        np.uint64(seed),
-        False,
-        np.float32(0.0),
-    )
-    known = (seeds.source_ids, seeds.target_ids, earlier.source_ids, earlier.target_ids)
-    links, correspondence, _ = play(game, *known, correspondence, frozen, rules)
-    source_ids, target_ids, _, confidences = links
-    return Play(source_ids, target_ids, confidences, correspondence)

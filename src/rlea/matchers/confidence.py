@@ -6,7 +6,6 @@ gold links are known). It orders links, and it means the same for all matchers b
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,50 +19,38 @@ if TYPE_CHECKING:
 Doubles = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class ConfidenceSettings:
-    """How a lead over the rivals becomes a confidence."""
-
-    # The lowest mean calibration error of 0.02, 0.05 and 0.1 on an easy and a hard benchmark (EN_FR and D_W, name
-    # vectors, validation links): 0.02 suits the easy one better, 0.1 the hard one.
-    temperature: float = 0.05
-    no_match: float = 0.4  # similarity at which no match is as likely as the pair
-
-    def __post_init__(self) -> None:
-        if not self.temperature > 0:
-            raise ValueError("temperature must be above 0")
+# The lowest mean calibration error of 0.02, 0.05 and 0.1 on an easy and a hard benchmark (EN_FR and D_W, name vectors,
+# validation links): 0.02 suits the easy one better, 0.1 the hard one.
+TEMPERATURE = 0.05
+NO_MATCH = 0.4  # similarity at which no match is as likely as the pair
 
 
 def rate_pairs(
     candidates: Candidates,
     rows: NDArray[Any],
     columns: NDArray[Any],
-    scores: NDArray[Any] | None = None,
-    settings: ConfidenceSettings | None = None,
+    scores: NDArray[Any],
+    temperature: float = TEMPERATURE,
+    no_match: float = NO_MATCH,
 ) -> Doubles:
     """The confidence in [0, 1] of pairs of positions; shape (num_pairs,).
 
     It is the geometric mean of two softmax probabilities: that of the pair among all candidates of its source, and
     among all of its target, by similarity / temperature. "No match" is one of the candidates: an entity may have no
-    counterpart, and a pair without rivals need not be right. Give the pairs' `scores` where they are known.
+    counterpart, and a pair without rivals need not be right. `scores` are those of the pairs.
     """
-    settings = settings or ConfidenceSettings()
-    rows, columns = np.asarray(rows), np.asarray(columns)
-    if len(rows) == 0:
-        return np.zeros(0)
-    if scores is None:
-        scores = candidates.score_pairs(rows, columns)
     pairs = candidates.pairs
-    weights = similarities(candidates, pairs.scores) / settings.temperature
-    row_totals = log_sum_exp(weights, pairs.rows, candidates.num_rows)
-    column_totals = log_sum_exp(weights, pairs.columns, candidates.num_columns)
-    no_match = settings.no_match / settings.temperature
-    row_totals, column_totals = log_add_exp(row_totals, no_match), log_add_exp(column_totals, no_match)
-    own = similarities(candidates, scores) / settings.temperature
-    # A pair that is not a candidate is in neither total; the maximum keeps its share at most 1.
-    row_shares = own - np.maximum(row_totals[rows], own)
-    column_shares = own - np.maximum(column_totals[columns], own)
-    return exp(0.5 * (row_shares + column_shares))
+    weights = similarities(candidates, pairs.scores) / temperature
+    own = similarities(candidates, scores) / temperature
+    shares = 0.0
+    for groups, count, ids in (
+        (pairs.rows, candidates.num_rows, rows),
+        (pairs.columns, candidates.num_columns, columns),
+    ):
+        totals = log_add_exp(log_sum_exp(weights, groups, count), no_match / temperature)
+        # A pair that is not a candidate is in neither total; the maximum keeps its share at most 1.
+        shares = shares + (own - np.maximum(totals[ids], own))
+    return exp(0.5 * shares)
 
 
 def similarities(candidates: Candidates, scores: NDArray[Any]) -> Doubles:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,20 +9,14 @@ from rlea.matchers.selection import Places, matching_of
 from rlea.matching import Matching, Task
 from rlea.search.candidates import Candidates
 
-
-@dataclass(frozen=True)
-class HungarianSettings:
-    """Which of two exact solvers is used."""
-
-    dense_cells: int = 4_000_000  # complete pools up to this size (2,000 x 2,000, 32 MB) go to the dense solver
+DENSE_CELLS = 4_000_000  # complete pools up to this size (2,000 x 2,000, 32 MB) go to the dense solver
 
 
-def match(task: Task, settings: HungarianSettings | None = None) -> Matching:
+def match(task: Task, dense_cells: int = DENSE_CELLS) -> Matching:
     """As many candidate pairs as can be matched one-to-one, and among such matchings one with the highest sum.
 
     Exact over the candidates. An entity whose candidates are all matched to others stays unmatched.
     """
-    settings = settings or HungarianSettings()
     candidates = task.candidates
     if len(candidates.pairs) == 0:
         return matching_of(task, np.zeros(0, dtype=np.int64))
@@ -32,7 +24,7 @@ def match(task: Task, settings: HungarianSettings | None = None) -> Matching:
     # The solvers break ties by position; in a random order of rows and columns that favours no id.
     rng = np.random.default_rng(task.seed)
     row_order, column_order = rng.permutation(candidates.num_rows), rng.permutation(candidates.num_columns)
-    solve = _assign_dense if candidates.is_complete and cells <= settings.dense_cells else _assign_sparse
+    solve = _assign_dense if candidates.is_complete and cells <= dense_cells else _assign_sparse
     return matching_of(task, solve(candidates, row_order, column_order))
 
 
@@ -72,8 +64,7 @@ def _assign_sparse(candidates: Candidates, row_order: NDArray[np.int64], column_
     )
     found_rows, found_columns = min_weight_full_bipartite_matching(graph)
     real = found_columns < num_columns
-    width = num_columns
-    keys = rows.astype(np.int64) * width + columns
+    keys = rows.astype(np.int64) * num_columns + columns
     order = np.argsort(keys, kind="stable")
-    wanted = found_rows[real].astype(np.int64) * width + found_columns[real]
+    wanted = found_rows[real].astype(np.int64) * num_columns + found_columns[real]
     return order[np.searchsorted(keys, wanted, sorter=order)]

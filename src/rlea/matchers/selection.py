@@ -35,9 +35,9 @@ def best_of_rows(task: Task, values: NDArray[Any], among: Places | None = None) 
     return _best_of(task, task.candidates.pairs.rows, task.candidates.num_rows, values, among)
 
 
-def best_of_columns(task: Task, values: NDArray[Any], among: Places | None = None) -> Places:
+def best_of_columns(task: Task, values: NDArray[Any]) -> Places:
     """The place of every column's pair with the highest value; see `best_of_rows`."""
-    return _best_of(task, task.candidates.pairs.columns, task.candidates.num_columns, values, among)
+    return _best_of(task, task.candidates.pairs.columns, task.candidates.num_columns, values)
 
 
 def descending(scores: NDArray[Any], rows: NDArray[Any], columns: NDArray[Any], seed: int) -> Places:
@@ -63,7 +63,7 @@ def take_in_order(order, rows, columns, num_rows, num_columns):  # type: ignore[
 
 
 def _best_of(
-    task: Task, groups: NDArray[np.int32], num_groups: int, values: NDArray[Any], among: Places | None
+    task: Task, groups: NDArray[np.int32], num_groups: int, values: NDArray[Any], among: Places | None = None
 ) -> Places:
     pairs = task.candidates.pairs
     if among is None:

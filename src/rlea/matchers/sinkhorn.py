@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numba
 import numpy as np
 from numpy.typing import NDArray
@@ -14,23 +12,14 @@ from rlea.matchers.selection import best_of_rows, matching_of
 from rlea.matching import Matching, Task
 from rlea.search.candidates import Candidates
 
-
-@dataclass(frozen=True)
-class SinkhornSettings:
-    """The entropic problem and how many iterations solve it."""
-
-    temperature: float = 0.02  # of cosine-like similarities; usual for alignment: near the hard assignment
-    iterations: int = 100  # 500 change less than 1 % of the choices (EN_FR and D_W, name vectors)
-
-    def __post_init__(self) -> None:
-        if not self.temperature > 0 or self.iterations < 1:
-            raise ValueError("temperature must be above 0 and iterations at least 1")
+TEMPERATURE = 0.02  # of cosine-like similarities; usual for alignment: near the hard assignment
+ITERATIONS = 100  # 500 change less than 1 % of the choices (EN_FR and D_W, name vectors)
 
 
-def match(task: Task, settings: SinkhornSettings | None = None) -> Matching:
+def match(task: Task, temperature: float = TEMPERATURE, iterations: int = ITERATIONS) -> Matching:
     """Every source takes the target that the plan sends most of its mass to; a target may be taken many times."""
     pairs = task.candidates.pairs
-    plan = log_transport_plan(task.candidates, settings)
+    plan = log_transport_plan(task.candidates, temperature, iterations)
     highest = np.full(task.candidates.num_rows, -np.inf)
     np.maximum.at(highest, pairs.rows, plan)
     # Targets that only this source asks for get the same mass up to rounding, so similarity decides.
@@ -38,7 +27,9 @@ def match(task: Task, settings: SinkhornSettings | None = None) -> Matching:
     return matching_of(task, best_of_rows(task, pairs.scores, among=finalists))
 
 
-def log_transport_plan(candidates: Candidates, settings: SinkhornSettings | None = None) -> NDArray[np.float64]:
+def log_transport_plan(
+    candidates: Candidates, temperature: float = TEMPERATURE, iterations: int = ITERATIONS
+) -> NDArray[np.float64]:
     """The logarithm of the mass on every candidate pair; shape (num_pairs,).
 
     Every entity has mass 1. Those of the smaller pool give all of it, those of the larger pool take at most theirs;
@@ -46,16 +37,15 @@ def log_transport_plan(candidates: Candidates, settings: SinkhornSettings | None
     each source over targets that it does not resemble.) Column sums hold exactly, row sums up to convergence; where the
     candidates admit no such plan they do not converge, but the choice of every row is still defined.
     """
-    settings = settings or SinkhornSettings()
     pairs = candidates.pairs
     num_rows, num_columns = candidates.num_rows, candidates.num_columns
-    weights = similarities(candidates, pairs.scores) / settings.temperature
+    weights = similarities(candidates, pairs.scores) / temperature
     by_column = np.argsort(pairs.columns, kind="stable")
     column_starts = np.zeros(num_columns + 1, dtype=np.int64)
     np.cumsum(np.bincount(pairs.columns, minlength=num_columns), out=column_starts[1:])
     rows_by_column, weights_by_column = pairs.rows[by_column], weights[by_column]
     row_potentials, column_potentials = np.zeros(num_rows), np.zeros(num_columns)
-    for _ in range(settings.iterations):
+    for _ in range(iterations):
         _normalise(pairs.row_starts, pairs.columns, weights, column_potentials, row_potentials, num_rows > num_columns)
         _normalise(
             column_starts, rows_by_column, weights_by_column, row_potentials, column_potentials, num_columns > num_rows

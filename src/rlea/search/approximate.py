@@ -26,14 +26,7 @@ from numpy.typing import NDArray
 from rlea.errors import InputError
 from rlea.graph import Ids
 from rlea.progress import Progress, silent
-from rlea.search.candidates import (
-    BLOCK_COLUMNS,
-    BLOCK_ROWS,
-    Candidates,
-    find_candidates,
-    manhattan_block,
-    scales_of,
-)
+from rlea.search.candidates import BLOCK_COLUMNS, BLOCK_ROWS, Candidates, find_candidates, manhattan_block, scales_of
 from rlea.search.recall import EXACT_SHARE, RECALL, SAMPLE, MeasuredSearch, check_search
 from rlea.search.rows import FINE, BlockProduct, Scale, coarse_reach, from_whole, scale_rows, square_length, whole_of
 from rlea.search.ties import mix
@@ -101,7 +94,8 @@ def search_approximately(
     sources: Ids = np.asarray(source_ids, dtype=np.int32)
     targets: Ids = np.asarray(target_ids, dtype=np.int32)
     if len(sources) == 0 or len(targets) == 0:
-        return _exact(embeddings, sources, targets, k, 0, 0.0)
+        nothing = find_candidates(embeddings, sources, targets, k)
+        return Search(candidates=nothing, share=0.0, num_cells=0, probes=0)
     scales = _scales_for(embeddings)
     source = _Side.of(embeddings.source, sources, scales[0], seed)
     target = _Side.of(embeddings.target, targets, scales[1], seed)
@@ -114,7 +108,8 @@ def search_approximately(
     chosen = probes or finder.choose_probes(source_cells, target_cells, recall)
     if chosen is None:
         del finder, source, target
-        return _exact(embeddings, sources, targets, k, len(centres), 1.0, progress)
+        exact = find_candidates(embeddings, sources, targets, k, progress)
+        return Search(candidates=exact, share=1.0, num_cells=len(centres), probes=len(centres))
     forward, backward = BestLists(len(sources), forward_k), BestLists(len(targets), backward_k)
     scored = finder.look_into_cells(source, target, target_cells, chosen, forward, backward, is_second=False)
     if chosen < len(target_cells.centres):
@@ -125,9 +120,9 @@ def search_approximately(
     sampled: list[int] = []
     for own, other, best in ((source, target, forward), (target, source, backward)):
         part = own.sample(0)
-        _, exact = finder.find_exactly(own.vectors[part], other.vectors, best.ids.shape[1])
+        _, scores = finder.find_exactly(own.vectors[part], other.vectors, best.ids.shape[1])
         # By score: which of several equal ones was found does not matter.
-        recalls.append(float((best.scores[own.positions[part]] >= exact[:, -1:]).mean()))
+        recalls.append(float((best.scores[own.positions[part]] >= scores[:, -1:]).mean()))
         sampled.append(part.stop - part.start)
     best_scores = [best.scores for best in (forward, backward)]
     if scales[0].scale is not None and scales[1].scale is not None:
@@ -143,27 +138,6 @@ def search_approximately(
     )
 
 
-def _exact(
-    embeddings: Embeddings,
-    sources: Ids,
-    targets: Ids,
-    k: int,
-    num_cells: int,
-    share: float,
-    progress: Progress = silent,
-) -> Search:
-    found = find_candidates(embeddings, sources, targets, k, progress)
-    return Search(
-        candidates=found,
-        forward_recall=1.0,
-        backward_recall=1.0,
-        sampled=0,
-        share=share,
-        num_cells=num_cells,
-        probes=num_cells,
-    )
-
-
 @dataclass(frozen=True, eq=False)
 class _Scales:
     """How vectors of one side become whole numbers: for scores, and as points among the cells."""
@@ -174,7 +148,7 @@ class _Scales:
     dtype: Any  # of points
 
 
-def _scales_for(embeddings: Embeddings) -> tuple[_Scales, _Scales]:
+def _scales_for(embeddings: Embeddings) -> list[_Scales]:
     scales = scales_of(embeddings)
     for side, own in zip(("source", "target"), scales, strict=True):
         if np.isnan(own.factors).any():
@@ -185,14 +159,11 @@ def _scales_for(embeddings: Embeddings) -> tuple[_Scales, _Scales]:
     if embeddings.measure == "cosine":
         # Coarse directions are good enough to find the nearest cells.
         reach = coarse_reach(embeddings.source.shape[1])
-        first, second = (_Scales(scale, reach * scale.unit, reach, np.float32) for scale in scales)
-        return first, second
+        return [_Scales(scale, reach * scale.unit, reach, np.float32) for scale in scales]
     unit = max(scale.unit for scale in scales)  # of the side with the longer vectors
     if embeddings.measure == "manhattan":
-        one = _Scales(None, 1.0 / unit, FINE, np.float64)
-        return one, one
-    first, second = (_Scales(scale, scale.unit / unit, FINE, np.float64) for scale in scales)
-    return first, second
+        return [_Scales(None, 1.0 / unit, FINE, np.float64)] * 2
+    return [_Scales(scale, scale.unit / unit, FINE, np.float64) for scale in scales]
 
 
 @dataclass(frozen=True, eq=False)
@@ -282,7 +253,7 @@ class _Finder:
             self.progress("cells", number, ITERATIONS)
             sums, members = np.zeros(centres.shape), np.zeros(len(centres), dtype=np.int64)
             for side, count in zip((self.source, self.target), firsts, strict=True):
-                cells = _nearest_cells(side, count, centres, self.belonging(centres))
+                cells = self.nearest_cells(side, count, centres)
                 for start in range(0, count, CHUNK):
                     part = slice(start, min(start + CHUNK, count))
                     _add_to_cells(side.points(part), cells[part], sums, members)
@@ -299,9 +270,17 @@ class _Finder:
             return None
         return np.asarray(0.5 * (centres * centres).sum(axis=1))  # of whole numbers: exact in any order
 
+    def nearest_cells(self, side: _Side, count: int, centres: NDArray[Any]) -> Ids:
+        """The cell of each of the first `count` entities of a side."""
+        cells, offsets = np.empty(count, dtype=np.int32), self.belonging(centres)
+        for top in range(0, count, BLOCK_ROWS):
+            part = slice(top, min(top + BLOCK_ROWS, count))
+            cells[part] = _affinities(side.points(part), centres, offsets).argmax(axis=1)
+        return cells
+
     def fill_cells(self, centres: NDArray[Any], side: _Side) -> _Cells:
         """The cell of every entity of a side; empty cells are left out."""
-        cells = _nearest_cells(side, len(side), centres, self.belonging(centres))
+        cells = self.nearest_cells(side, len(side), centres)
         used, places = np.unique(cells, return_inverse=True)
         centres = np.ascontiguousarray(centres[used])
         offsets = None if self.measure == "inner" else self.belonging(centres)
@@ -342,11 +321,7 @@ class _Finder:
 
     def score(self, rows: NDArray[Any], columns: NDArray[Any]) -> Floats:
         """A block of scores, whole numbers where they are products; valid until the next call."""
-        if self.products is not None:
-            return self.products(rows, columns)
-        block = np.empty((len(rows), len(columns)), dtype=np.float32)
-        manhattan_block(rows, columns, block)
-        return block
+        return manhattan_block(rows, columns) if self.products is None else self.products(rows, columns)
 
     def look_into_cells(
         self,
@@ -400,15 +375,6 @@ def _affinities(rows: NDArray[Any], centres: NDArray[Any], offsets: NDArray[Any]
     if offsets is not None:
         result -= offsets
     return np.asarray(result)
-
-
-def _nearest_cells(side: _Side, count: int, centres: NDArray[Any], offsets: NDArray[Any] | None) -> Ids:
-    """The cell of each of the first `count` entities of a side."""
-    cells = np.empty(count, dtype=np.int32)
-    for top in range(0, count, BLOCK_ROWS):
-        part = slice(top, min(top + BLOCK_ROWS, count))
-        cells[part] = _affinities(side.points(part), centres, offsets).argmax(axis=1)
-    return cells
 
 
 def _best_cells(side: _Side, part: slice, cells: _Cells, count: int) -> Ids:

@@ -31,6 +31,7 @@ __all__ = [
     "find_candidates",
     "hash_pair",
     "mix",
+    "positions_in",
     "prepare",
     "tie_hash",
 ]
@@ -75,7 +76,7 @@ class CandidateLists:
 
         `scores` has shape (num_pairs,). Equal scores go by position in the pool.
         """
-        rows, columns = _positions(source_ids, pairs.source_ids), _positions(target_ids, pairs.target_ids)
+        rows, columns = positions_in(source_ids, pairs.source_ids), positions_in(target_ids, pairs.target_ids)
         inside = (rows >= 0) & (columns >= 0)
         rows, columns, scores = rows[inside], columns[inside], scores[inside]
         forward = _best_of_each(rows, columns, scores, len(source_ids), k)
@@ -222,7 +223,7 @@ def _dense(embeddings: Embeddings) -> tuple[Floats, Floats]:
     return embeddings.source, embeddings.target
 
 
-def _positions(pool: Ids, ids: Ids) -> Ids:
+def positions_in(pool: Ids, ids: Ids) -> Ids:
     """Where entities stand in a pool, -1 where they do not; (num_ids,)."""
     place = np.full(int(max(pool.max(initial=-1), ids.max(initial=-1))) + 1, -1, np.int32)
     place[pool] = np.arange(len(pool), dtype=np.int32)
@@ -277,10 +278,7 @@ def _manhattan_scorer(embeddings: Embeddings, sources: Ids, targets: Ids) -> _Sc
     rows, columns = prepare(embeddings.source[sources], embeddings), prepare(embeddings.target[targets], embeddings)
 
     def block(top: int, left: int) -> Floats:
-        part, other = rows[top : top + BLOCK_ROWS], columns[left : left + BLOCK_COLUMNS]
-        result = np.empty((len(part), len(other)), dtype=np.float32)
-        manhattan_block(part, other, result)
-        return result
+        return manhattan_block(rows[top : top + BLOCK_ROWS], columns[left : left + BLOCK_COLUMNS])
 
     return _Scorer(block, BLOCK_ROWS, BLOCK_COLUMNS)
 
@@ -313,9 +311,11 @@ def _means(scores: Floats, k: int) -> Floats:
 # ---- compiled --------------------------------------------------------------------------------------------------------
 
 
-def manhattan_block(rows: Floats, columns: Floats, block: Floats) -> None:
-    """Fill a block with minus the Manhattan distances of rows and columns."""
+def manhattan_block(rows: Floats, columns: Floats) -> Floats:
+    """Minus the Manhattan distances of rows and columns, (num_rows, num_columns)."""
+    block = np.empty((len(rows), len(columns)), dtype=np.float32)
     _manhattan_block(rows, np.ascontiguousarray(columns.T), block)
+    return block
 
 
 @numba.njit(cache=True, parallel=True)

@@ -110,8 +110,8 @@ def search_names(
     if budgets is not None:
         for side, (own, other, scores) in enumerate(((source, target, forward[1]), (target, source, backward[1]))):
             part = own.sample(0, seed)
-            recalls[side] = _share_found(scores[part], finder.find_exactly(own, other, part))
-            sampled[side] = len(part)
+            shares = _shares_found(scores[part], finder.find_exactly(own, other, part))
+            recalls[side], sampled[side] = float(shares.mean()) if len(shares) else 1.0, len(part)
     return NameSearch(
         candidates=Candidates(sources, targets, *forward, *backward, vectors),
         forward_recall=recalls[0],
@@ -163,23 +163,9 @@ class _Side:
         order = named[np.argsort(_mix_ids(self.ids[named], np.uint64(seed + 1)), kind="stable")]
         return order if len(order) < 2 * SAMPLE else order[number * SAMPLE : (number + 1) * SAMPLE]
 
-
-@dataclass(frozen=True, eq=False)
-class _Postings:
-    """For every piece the entries of a side that have it, with its weight in each."""
-
-    starts: Offsets  # (num_pieces + 1,)
-    entries: Ids  # (num_postings,)
-    weights: Floats  # (num_postings,)
-
-    @classmethod
-    def of(cls, side: _Side) -> _Postings:
-        vectors = side.vectors
-        starts = np.zeros(vectors.shape[1] + 1, dtype=np.int64)
-        _count_postings(side.rows, vectors.indptr, vectors.indices, starts)
-        entries, weights = np.empty(starts[-1], dtype=np.int32), np.empty(starts[-1], dtype=np.float32)
-        _fill_postings(side.rows, vectors.indptr, vectors.indices, vectors.data, starts, entries, weights)
-        return cls(starts, entries, weights)
+    def postings(self) -> Any:
+        """For every piece (column) the entries that have it, with its weight in each; csc_matrix."""
+        return self.vectors[self.rows].tocsc()
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,7 +192,7 @@ class _Finder:
         found = []
         for number, (own, other) in enumerate(((self.source, self.target), (self.target, self.source))):
             queries = np.arange(len(own.rows), dtype=np.int32)
-            found.append(self.find(own, other, _Postings.of(other), queries, budgets[number], number))
+            found.append(self.find(own, other, other.postings(), queries, budgets[number], number))
         forward, backward = found
         keys, other_keys = self.source.keys, self.target.keys
         _exchange(forward.entries, forward.scores, backward.entries, backward.scores, keys, other_keys)
@@ -217,7 +203,7 @@ class _Finder:
         self,
         own: _Side,
         other: _Side,
-        postings: _Postings,
+        postings: Any,
         queries: Ids,
         budget: int,
         half: int | None = None,
@@ -243,7 +229,7 @@ class _Finder:
             _look_up(
                 queries[part], own.rows, own.keys, own.vectors.indptr, own.vectors.indices, own.vectors.data,
                 other.rows, other.keys, other.vectors.indptr, other.vectors.indices, other.vectors.data,
-                postings.starts, postings.entries, postings.weights,
+                postings.indptr, postings.indices, postings.data,
                 budget, compared, sums, touched, row, best[part], scores[part], visits[part],
             )  # fmt: skip
             if half is not None:
@@ -262,7 +248,7 @@ class _Finder:
             part = own.sample(1, self.seed)
             if not len(part) or not len(other.rows):
                 continue
-            postings = _Postings.of(other)
+            postings = other.postings()
             exact = self.find(own, other, postings, own.entries[part], WITHOUT_LIMIT)
             budget = LEAST_BUDGET
             while True:
@@ -282,7 +268,7 @@ class _Finder:
 
     def find_exactly(self, own: _Side, other: _Side, part: NDArray[np.intp]) -> Floats:
         """The exact k best scores of the entities at these positions, best first; (num_positions, k)."""
-        found = self.find(own, other, _Postings.of(other), own.entries[part], WITHOUT_LIMIT)
+        found = self.find(own, other, other.postings(), own.entries[part], WITHOUT_LIMIT)
         return self.spread(own, other, found, part)[1]
 
     def spread(
@@ -303,10 +289,8 @@ class _Finder:
         return best, scores
 
     def share_of_visits(self, visits: int) -> float:
-        counts = [np.zeros(side.vectors.shape[1] + 1, dtype=np.int64) for side in (self.source, self.target)]
-        for side, starts in zip((self.source, self.target), counts, strict=True):
-            _count_postings(side.rows, side.vectors.indptr, side.vectors.indices, starts)
-        exact = 2.0 * float((np.diff(counts[0]) * np.diff(counts[1])).sum())
+        having = [side.vectors[side.rows].getnnz(axis=0).astype(np.int64) for side in (self.source, self.target)]
+        exact = 2.0 * float((having[0] * having[1]).sum())
         return visits / exact if exact else 0.0
 
 
@@ -318,11 +302,6 @@ def _shares_found(found: Floats, exact: Floats) -> NDArray[np.float64]:
     return np.asarray((found[rows] >= edges[:, None] - np.float32(1e-6)).sum(axis=1) / counts[rows])
 
 
-def _share_found(found: Floats, exact: Floats) -> float:
-    shares = _shares_found(found, exact)
-    return float(shares.mean()) if len(shares) else 1.0
-
-
 # ---- compiled -------------------------------------------------------------------------------------------------------
 
 
@@ -332,25 +311,6 @@ def _mix_ids(ids, seed):  # type: ignore[no-untyped-def]
     for i in range(len(ids)):
         result[i] = hash_pair(ids[i], 0, seed)
     return result
-
-
-@numba.njit(cache=True)
-def _count_postings(rows, pointers, pieces, starts):  # type: ignore[no-untyped-def]
-    for row in rows:
-        for p in range(pointers[row], pointers[row + 1]):
-            starts[pieces[p] + 1] += 1
-    for piece in range(1, len(starts)):
-        starts[piece] += starts[piece - 1]
-
-
-@numba.njit(cache=True)
-def _fill_postings(rows, pointers, pieces, weights, starts, entries, entry_weights):  # type: ignore[no-untyped-def]
-    filled = starts[:-1].copy()
-    for entry in range(len(rows)):
-        for p in range(pointers[rows[entry]], pointers[rows[entry] + 1]):
-            place = filled[pieces[p]]
-            entries[place], entry_weights[place] = entry, weights[p]
-            filled[pieces[p]] = place + 1
 
 
 @numba.njit(cache=True)

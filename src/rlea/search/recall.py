@@ -23,9 +23,9 @@ class MeasuredSearch:
     """
 
     candidates: Candidates
-    forward_recall: float  # of the targets of a source
-    backward_recall: float  # of the sources of a target
-    sampled: int
+    forward_recall: float = 1.0  # of the targets of a source
+    backward_recall: float = 1.0  # of the sources of a target
+    sampled: int = 0
     share: float  # of the work of an exact search that was done
 
     @property

@@ -7,6 +7,6 @@ correspond.
 from __future__ import annotations
 
 from rlea.evidence.attributes.correspondence import Correspondence
-from rlea.evidence.attributes.evidence import AttributeEvidence, AttributeSettings, compare_values, score_attributes
+from rlea.evidence.attributes.evidence import AttributeEvidence, compare_values, score_attributes
 
-__all__ = ["AttributeEvidence", "AttributeSettings", "Correspondence", "compare_values", "score_attributes"]
+__all__ = ["AttributeEvidence", "Correspondence", "compare_values", "score_attributes"]

@@ -98,7 +98,7 @@ def describe(values: ComparableValues, table: Table, least: float) -> tuple[Corr
 
 
 def mutual_partners(
-    values: ComparableValues, table: Table, *, least_strength: float, least_functionality: float
+    values: ComparableValues, table: Table, least_strength: float, least_functionality: float
 ) -> NDArray[np.int32]:
     """For every source attribute the target attribute that it may contradict, -1 for none; (num_source_attributes,).
 

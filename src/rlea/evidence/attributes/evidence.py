@@ -28,42 +28,22 @@ from rlea.progress import Progress, silent
 
 Floats = NDArray[np.float32]
 
+# None of these was tuned on links.
+ROUNDS = 2  # of learning correspondences from the pairs found so far, after a first estimate
+MAX_PAIRS = 100  # a value that more pairs of entities share proposes none: ten by ten is rare among thousands
+MAX_JOINT_PAIRS = 20  # likewise for two values together
+MAX_NEIGHBOURS = 10  # a number that is near those of more targets proposes none
+LEAST_STRENGTH = 0.1  # of a correspondence for its values to count
+JOINING_STRENGTH = 0.3  # of a correspondence for its values to propose pairs
+ANCHOR_SCORE = 0.7  # from which pairs that are each other's best teach correspondences
+DECAY = 0.5  # weight of each further agreement, rarest first: agreements are rarely independent
+CHANCE = 0.05  # expected number of other entities with a value that none is known to share
+MAX_CONFLICT = 1.0  # the most that one contradiction subtracts from the log-odds
+MAX_CONFLICTS = 3.0  # the most that all contradictions subtract
+CONTRADICTING_STRENGTH = 0.5  # of a correspondence for its values to contradict each other
+CONTRADICTING_FUNCTIONALITY = 0.95  # entities / literals of both its attributes, likewise
+FLOOR = 1e-4  # lowest score of the pairs returned
 _MOST_AGREEMENTS = 128  # agreements of one pair that count; the first by attribute, should there be more
-
-
-@dataclass(frozen=True)
-class AttributeSettings:
-    """The defaults are not tuned on links."""
-
-    rounds: int = 2  # of learning correspondences from the pairs found so far, after a first estimate
-    max_pairs: int = 100  # a value that more pairs of entities share proposes none: ten by ten is rare among thousands
-    max_joint_pairs: int = 20  # likewise for two values together
-    max_neighbours: int = 10  # a number that is near those of more targets proposes none
-    least_strength: float = 0.1  # of a correspondence for its values to count
-    joining_strength: float = 0.3  # of a correspondence for its values to propose pairs
-    anchor_score: float = 0.7  # from which pairs that are each other's best teach correspondences
-    decay: float = 0.5  # weight of each further agreement, rarest first: agreements are rarely independent
-    chance: float = 0.05  # expected number of other entities with a value that none is known to share
-    max_conflict: float = 1.0  # the most that one contradiction subtracts from the log-odds
-    max_conflicts: float = 3.0  # the most that all contradictions subtract
-    contradicting_strength: float = 0.5  # of a correspondence for its values to contradict each other
-    contradicting_functionality: float = 0.95  # entities / literals of both its attributes, likewise
-    floor: float = 1e-4  # lowest score of the pairs returned
-    max_attributes: int = 2000  # per graph, the most frequent: tables of all pairs of attributes are kept
-
-    def __post_init__(self) -> None:
-        for name in ("max_pairs", "max_joint_pairs", "max_neighbours", "max_attributes"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1")
-        for name in ("least_strength", "joining_strength", "anchor_score", "chance"):
-            if not 0.0 < getattr(self, name) <= 1.0:
-                raise ValueError(f"{name} must lie above 0 and be at most 1")
-        for name in ("decay", "floor", "contradicting_strength", "contradicting_functionality"):
-            if not 0.0 <= getattr(self, name) <= 1.0:
-                raise ValueError(f"{name} must lie between 0 and 1")
-        for name in ("rounds", "max_conflict", "max_conflicts"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name} must not be negative")
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,23 +82,17 @@ class AttributeEvidence:
         }
 
 
-def score_attributes(
-    pair: GraphPair,
-    settings: AttributeSettings | None = None,
-    *,
-    progress: Progress = silent,
-) -> AttributeEvidence:
+def score_attributes(pair: GraphPair, *, progress: Progress = silent) -> AttributeEvidence:
     """Score the pairs of entities whose literals have rare values in common.
 
     Rare values propose the pairs; `AttributeEvidence.weigh` scores any others. Seeds (`pair.train`) teach which
     attributes correspond and are scored like any other pair. Validation and test links are not read. The same input
     gives the same bytes, whatever the order of the entities.
     """
-    settings = settings or AttributeSettings()
     num_entities = pair.source.num_entities, pair.target.num_entities
-    steps = settings.rounds + 2
+    steps = ROUNDS + 2
     progress("attributes", 0, steps, "reading values")
-    values = read_values(pair.source, pair.target, max_attributes=settings.max_attributes)
+    values = read_values(pair.source, pair.target)
     without_values = [
         name for name, side in (("source", values.source), ("target", values.target)) if len(side.attribute) == 0
     ]
@@ -126,27 +100,26 @@ def score_attributes(
         progress("attributes", steps, steps)
         return _nothing(f"no attribute values to compare in the {' and the '.join(without_values)}")
     width = num_entities[1]
-    shared = share_keys(values.keys, width, settings.max_pairs)
+    shared = share_keys(values.keys, width, MAX_PAIRS)
     seeds = np.unique(_codes(pair.train.source_ids, pair.train.target_ids, width))
-    first = overlap_table(values, settings.max_pairs)
+    first = overlap_table(values, MAX_PAIRS)
     table, compared = first, shared
-    for number in range(settings.rounds):
+    for number in range(ROUNDS + 1):
         progress("attributes", number + 1, steps, f"{len(compared):,} pairs")
-        support, conflict = _weigh(values, table, compared, num_entities, settings)
-        scores = _scores(support, conflict, num_entities)
-        found = _anchors(compared, scores, pair.train, num_entities, settings.anchor_score)
-        table = learn_table(values, first, seeds, found, num_entities)
-        partners = np.argwhere(table.strength >= settings.joining_strength)
-        near = share_numbers(values, partners, table.factor, width, settings.max_neighbours)
-        joint = share_jointly(values, partners, table.factor, width, settings.max_joint_pairs)
-        compared = np.unique(np.concatenate([shared, near, joint]))
-    progress("attributes", steps - 1, steps, f"{len(compared):,} pairs")
-    support, conflict = _weigh(values, table, compared, num_entities, settings)
-    scores = _scores(support, conflict, num_entities)
-    kept = (support > 0.0) & (scores >= settings.floor)
+        support, conflict = _weigh(values, table, compared, num_entities)
+        odds = support - conflict - log_of(float(max(*num_entities, 2)))
+        scores = np.asarray(1.0 / (1.0 + exp(-odds)), dtype=np.float32)
+        if number < ROUNDS:
+            found = _anchors(compared, scores, pair.train, num_entities)
+            table = learn_table(values, first, seeds, found, num_entities)
+            partners = np.argwhere(table.strength >= JOINING_STRENGTH)
+            near = share_numbers(values, partners, table.factor, width, MAX_NEIGHBOURS)
+            joint = share_jointly(values, partners, table.factor, width, MAX_JOINT_PAIRS)
+            compared = np.unique(np.concatenate([shared, near, joint]))
+    kept = (support > 0.0) & (scores >= FLOOR)
 
     def weigh(source_ids: Ids, target_ids: Ids) -> tuple[Floats, Floats]:
-        weighed = _weigh(values, table, _codes(source_ids, target_ids, width), num_entities, settings)
+        weighed = _weigh(values, table, _codes(source_ids, target_ids, width), num_entities)
         return weighed[0].astype(np.float32), weighed[1].astype(np.float32)
 
     progress("attributes", steps, steps, f"{int(kept.sum()):,} pairs share rare values")
@@ -156,7 +129,7 @@ def score_attributes(
         scores[kept],
         support[kept].astype(np.float32),
         conflict[kept].astype(np.float32),
-        describe(values, table, settings.least_strength),
+        describe(values, table, LEAST_STRENGTH),
         len(compared),
         weigh,
     )
@@ -192,15 +165,10 @@ def _codes(source_ids: NDArray[Any], target_ids: NDArray[Any], num_targets: int)
     return np.asarray(source_ids, dtype=np.int64) * num_targets + np.asarray(target_ids, dtype=np.int64)
 
 
-def _scores(support: NDArray[np.float64], conflict: NDArray[np.float64], num_entities: tuple[int, int]) -> Floats:
-    odds = support - conflict - log_of(float(max(*num_entities, 2)))
-    return np.asarray(1.0 / (1.0 + exp(-odds)), dtype=np.float32)
-
-
-def _anchors(codes: Codes, scores: Floats, seeds: Links, num_entities: tuple[int, int], least: float) -> Codes:
-    """Pairs of at least the score `least` that are the only best of both their entities; no entities of seeds."""
+def _anchors(codes: Codes, scores: Floats, seeds: Links, num_entities: tuple[int, int]) -> Codes:
+    """Pairs of at least ANCHOR_SCORE that are the only best of both their entities; no entities of seeds."""
     rows, columns = codes // num_entities[1], codes % num_entities[1]
-    chosen = scores >= least
+    chosen = scores >= ANCHOR_SCORE
     for ids, known in ((rows, seeds.source_ids), (columns, seeds.target_ids)):
         is_known = np.zeros(max(num_entities), dtype=np.bool_)
         is_known[known] = True
@@ -213,28 +181,21 @@ def _anchors(codes: Codes, scores: Floats, seeds: Links, num_entities: tuple[int
 
 
 def _weigh(
-    values: ComparableValues, table: Table, codes: Codes, num_entities: tuple[int, int], settings: AttributeSettings
+    values: ComparableValues, table: Table, codes: Codes, num_entities: tuple[int, int]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    partners = mutual_partners(
-        values,
-        table,
-        least_strength=settings.contradicting_strength,
-        least_functionality=settings.contradicting_functionality,
-    )
+    partners = mutual_partners(values, table, CONTRADICTING_STRENGTH, CONTRADICTING_FUNCTIONALITY)
     support, conflict = np.zeros(len(codes)), np.zeros(len(codes))
     _weigh_pairs(
         *(values.source, values.target, values.texts, codes // num_entities[1], codes % num_entities[1]),
-        *(table.strength, table.factor, partners, float(max(num_entities)), settings.least_strength),
-        *(settings.decay, settings.chance, settings.max_conflict, settings.max_conflicts, support, conflict),
+        *(table.strength, table.factor, partners, float(max(num_entities)), support, conflict),
     )
     return support, conflict
 
 
 @numba.njit(cache=True, parallel=True)
 def _weigh_pairs(  # type: ignore[no-untyped-def]
-    source, target, texts, source_ids, target_ids, strength, factor, partners, num_entities, least_strength,
-    decay, chance, max_conflict, max_conflicts, support, conflict,
-):  # fmt: skip
+    source, target, texts, source_ids, target_ids, strength, factor, partners, num_entities, support, conflict
+):
     for k in numba.prange(len(source_ids)):
         weights = np.empty(_MOST_AGREEMENTS, dtype=np.float64)
         own = np.empty(_MOST_AGREEMENTS, dtype=np.int64)
@@ -250,7 +211,7 @@ def _weigh_pairs(  # type: ignore[no-untyped-def]
             for q in range(target.starts[j], target.starts[j + 1]):
                 b = target.attribute[q]
                 likely = strength[a, b]
-                if likely < least_strength:
+                if likely < LEAST_STRENGTH:
                     continue
                 agreement, count = compare(source, target, texts, p, q, factor[a, b], num_entities)
                 if b == partners[a]:
@@ -259,7 +220,7 @@ def _weigh_pairs(  # type: ignore[no-untyped-def]
                 if agreement <= 0.0:
                     continue
                 # Others that agree as much: those counted, less the right one, and those expected but not seen.
-                others = count - 1.0 + max(chance, min(1.0, max(source.repetition[a], target.repetition[b])))
+                others = count - 1.0 + max(CHANCE, min(1.0, max(source.repetition[a], target.repetition[b])))
                 weight = agreement * log_of(likely * num_entities / others)
                 if weight > 0.0 and size < _MOST_AGREEMENTS:
                     place = size
@@ -270,16 +231,16 @@ def _weigh_pairs(  # type: ignore[no-untyped-def]
                     size += 1
             is_last = p + 1 == source.starts[i + 1] or source.attribute[p + 1] != a
             if is_last and has_partner and 0.0 <= best < LEAST:
-                against += min(max_conflict, -log_of(1.0 - strength[a, partners[a]]))
+                against += min(MAX_CONFLICT, -log_of(1.0 - strength[a, partners[a]]))
         total, factor_now, taken = 0.0, 1.0, 0
         for place in range(size):
             if _is_new(own, other, taken, own[place], other[place]):
                 total += factor_now * weights[place]
-                factor_now *= decay
+                factor_now *= DECAY
                 own[taken], other[taken] = own[place], other[place]
                 taken += 1
         support[k] = total
-        conflict[k] = min(against, max_conflicts)
+        conflict[k] = min(against, MAX_CONFLICTS)
 
 
 @numba.njit(cache=True)

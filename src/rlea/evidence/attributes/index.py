@@ -8,7 +8,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from rlea.evidence.attributes.comparison import NUMBER_SCALE
-from rlea.evidence.attributes.values import DATE, NUMBER, PLACE, ComparableValues, Doubles, Side, years_of
+from rlea.evidence.attributes.values import DATE, NUM_ORDERED, NUMBER, PLACE, ComparableValues, Doubles, Side, years_of
 from rlea.evidence.paris.literals import rounded
 
 _JOINED_VALUES = 12  # rarest values of an entity that are combined two by two
@@ -18,7 +18,7 @@ Codes = NDArray[np.int64]  # source id * number of targets + target id
 
 def share_keys(keys: pl.DataFrame, num_targets: int, max_pairs: int) -> Codes:
     """Pairs of entities that share a key which at most `max_pairs` pairs share; sorted, each once."""
-    rows = _rare(keys.select("side", "entity", "key").unique(), "key", max_pairs)
+    rows = _rare(keys.select("side", "entity", "key").unique(), max_pairs)
     found = rows.filter(side=0).join(rows.filter(side=1), on="key")
     codes = found["entity"].to_numpy().astype(np.int64) * num_targets + found["entity_right"].to_numpy()
     return np.unique(codes)
@@ -33,7 +33,7 @@ def count_overlap(values: ComparableValues, max_pairs: int) -> tuple[Doubles, Do
     for side in (0, 1):
         own = distinct.filter(side=side)["attribute"].to_numpy()
         counts.append(np.bincount(own, minlength=num[side]).astype(np.float64))
-    rare = _rare(keys.select("side", "entity", "key").unique(), "key", max_pairs).select("key").unique()
+    rare = _rare(keys.select("side", "entity", "key").unique(), max_pairs).select("key").unique()
     told_by = distinct.join(rare, on="key", how="semi")
     both = told_by.filter(side=0).join(told_by.filter(side=1), on="key").group_by("attribute", "attribute_right").len()
     shared = np.zeros(num)
@@ -41,14 +41,15 @@ def count_overlap(values: ComparableValues, max_pairs: int) -> tuple[Doubles, Do
     return shared, counts[0], counts[1]
 
 
-def _rare(rows: pl.DataFrame, name: str, max_pairs: int) -> pl.DataFrame:
+def _rare(rows: pl.DataFrame, max_pairs: int) -> pl.DataFrame:
     """The rows of keys that both sides have and that at most `max_pairs` pairs share."""
-    counts = rows.group_by(name).agg(
-        (pl.col("side") == 0).sum().cast(pl.Int64).alias("sources"),
-        (pl.col("side") == 1).sum().cast(pl.Int64).alias("targets"),
-    )
-    few = (pl.col("sources") * pl.col("targets")).is_between(1, max_pairs)
-    return rows.join(counts.filter(few), on=name, how="semi")
+    return rows.join(_count_pairs(rows).filter(pl.col("pairs").is_between(1, max_pairs)), on="key", how="semi")
+
+
+def _count_pairs(rows: pl.DataFrame) -> pl.DataFrame:
+    """How many pairs of entities share each key."""
+    sources, targets = ((pl.col("side") == side).sum().cast(pl.Int64) for side in (0, 1))
+    return rows.group_by("key").agg((sources * targets).alias("pairs"))
 
 
 def share_numbers(
@@ -59,34 +60,22 @@ def share_numbers(
     `partners` has a row (source attribute, target attribute) for each correspondence.
     """
     parts = [np.zeros(0, dtype=np.int64)]
-    entities = [
-        np.repeat(np.arange(len(side.starts) - 1), np.diff(side.starts)) for side in (values.source, values.target)
-    ]
-    frames = [
-        pl.DataFrame({"group": side.attribute.astype(np.int64), "entity": own, "low": side.low, "kind": side.kind})
-        .filter(pl.col("kind") == NUMBER)
-        .sort("group", "low", "entity")
-        for side, own in zip((values.source, values.target), entities, strict=True)
-    ]
-    columns = [(frame["entity"].to_numpy().astype(np.int64), frame["low"].to_numpy()) for frame in frames]
-    marks = [
-        np.searchsorted(frame["group"].to_numpy(), np.arange(number + 1))
-        for frame, number in zip(frames, (len(values.source_attributes), len(values.target_attributes)), strict=True)
-    ]
+    (sources, own), (targets, theirs) = (_numbers(side) for side in (values.source, values.target))
     for one, other in partners.tolist():
-        own, theirs = slice(marks[0][one], marks[0][one + 1]), slice(marks[1][other], marks[1][other + 1])
-        if own.stop > own.start and theirs.stop > theirs.start:
-            parts.append(
-                _near(
-                    columns[0][0][own],
-                    columns[0][1][own] * factors[one, other],
-                    columns[1][0][theirs],
-                    columns[1][1][theirs],
-                    num_targets,
-                    max_neighbours,
-                )
-            )
+        here, there = own[one], theirs[other]
+        if len(here) and len(there):
+            ids, numbers = sources[one], here * factors[one, other]
+            parts.append(_near(ids, numbers, targets[other], there, num_targets, max_neighbours))
     return np.unique(np.concatenate(parts))
+
+
+def _numbers(side: Side) -> tuple[list[NDArray[np.int64]], list[Doubles]]:
+    """Entities and values of the numbers of each attribute, in ascending order of the values."""
+    numbers = _values(side).filter(pl.col("kind") == NUMBER).sort("attribute", "low", "entity")
+    num_attributes = (len(side.ordered_starts) - 1) // NUM_ORDERED
+    marks = np.searchsorted(numbers["attribute"].to_numpy(), np.arange(1, num_attributes))
+    entities, lows = numbers["entity"].to_numpy().astype(np.int64), numbers["low"].to_numpy()
+    return np.split(entities, marks), np.split(lows, marks)
 
 
 def share_jointly(
@@ -111,14 +100,8 @@ def share_jointly(
             for side, part in enumerate((source, target))
         ]
     ).unique()
-    counts = rows.group_by("key").agg(
-        (pl.col("side") == 0).sum().cast(pl.Int64).alias("sources"),
-        (pl.col("side") == 1).sum().cast(pl.Int64).alias("targets"),
-    )
     # Numbered from the rarest, then by key, so that no choice below depends on the order of entities.
-    counts = counts.filter((pl.col("sources") > 0) & (pl.col("targets") > 0)).sort(
-        pl.col("sources") * pl.col("targets"), "key"
-    )
+    counts = _count_pairs(rows).filter(pl.col("pairs") > 0).sort("pairs", "key")
     rows = rows.join(counts.select("key").with_row_index("number"), on="key").sort("side", "entity", "number")
     rows = rows.filter(pl.int_range(pl.len()).over("side", "entity") < _JOINED_VALUES)
     both = rows.join(rows, on=["side", "entity"]).filter(

@@ -40,26 +40,23 @@ def write_texts(texts: list[str], having: pl.DataFrame, num_entities: int) -> Te
     exploded = exploded.join(known, on="word").with_columns(pl.col("number").cast(pl.Int32)).sort("text", "number")
     owners = having.join(exploded.select("text", "number"), on="text").select("side", "entity", "number").unique()
     counts = np.bincount(owners["number"].to_numpy(), minlength=len(known)).clip(min=1)
-    return Texts(
-        group_starts(exploded["text"].to_numpy(), len(texts)),
-        exploded["number"].to_numpy().astype(np.int32),
-        log(max(num_entities, 1) / counts).clip(min=0.0),
-        *write_grams(texts),
-    )
-
-
-def write_grams(texts: list[str]) -> tuple[Starts, NDArray[np.uint64]]:
-    """Where the trigrams of each text start, (num_texts + 1,), and the trigrams, each once and sorted within a text."""
     whole = "".join(f"{text}\n" for text in texts).encode("utf-32-le", "surrogatepass")
     points = np.frombuffer(whole, dtype="<u4").astype(np.uint64)
     starts = np.zeros(len(texts) + 1, dtype=np.int64)
     grams = np.empty(len(points) + len(texts), dtype=np.uint64)
     size = _write_grams(points, starts, grams)
-    return starts, grams[:size].copy()
+    return Texts(
+        group_starts(exploded["text"].to_numpy(), len(texts)),
+        exploded["number"].to_numpy().astype(np.int32),
+        log(max(num_entities, 1) / counts).clip(min=0.0),
+        starts,
+        grams[:size].copy(),
+    )
 
 
 @numba.njit(cache=True)
 def _write_grams(points, starts, grams):  # type: ignore[no-untyped-def]
+    """The trigrams of every text (each ends with a line feed), each once and sorted; returns their number."""
     size, text = 0, 0
     first = 0
     for end in range(len(points)):

@@ -51,15 +51,11 @@ _FREEZING = 32.0  # water, in degrees Fahrenheit; degrees Celsius count from the
 
 # Factors by which the numbers of two corresponding attributes may differ, each way: one graph writes 1.80 and means
 # metres, the other 180 and means centimetres.
+_SCALES = (10.0, 100.0, 1e3, 1e4, 1e6, 60.0, 3600.0, 86400.0)
+_RATIOS = (*_SCALES, 0.0254, 2.54, 0.3048, 30.48, 1.609344, 1609.344, 0.45359237, 453.59237, 2.58998811, 2589988.11)
 FACTORS = np.array(
     sorted(
-        {
-            factor
-            for value in (10.0, 100.0, 1e3, 1e4, 1e6, 60.0, 3600.0, 86400.0, 0.0254, 0.3048, 1.609344, 0.45359237)
-            for factor in (value, 1 / value)
-        }
-        | {453.59237, 1 / 453.59237, 2.58998811, 1 / 2.58998811, 2589988.11, 1 / 2589988.11, 2.54, 1 / 2.54}
-        | {1609.344, 1 / 1609.344, 30.48, 1 / 30.48},
+        {factor for ratio in _RATIOS for factor in (ratio, 1 / ratio)},
         key=lambda factor: (max(factor, 1 / factor), factor),
     )
 )
@@ -70,17 +66,6 @@ _MEASURED = rf"^({_NUMBER})\s*([^\d\s.,][^\s.]*)\.?$"
 _FEET_AND_INCHES = r"""^(\d{1,3})\s*(?:ft|feet|foot|'|′)\.?\s*(\d{1,2}(?:\.\d+)?)\s*(?:in|inch|inches|"|″|'')\.?$"""
 
 
-def _tables() -> tuple[list[str], list[int], list[float], list[float]]:
-    names, kinds, factors, offsets = [], [], [], []
-    for kind, factor, spellings in _UNITS:
-        for spelling in spellings.split():
-            names.append(spelling)
-            kinds.append(_KINDS.index(kind))
-            factors.append(factor)
-            offsets.append(-_FREEZING if spelling in ("°F", "degreefahrenheit") else 0.0)
-    return names, kinds, factors, offsets
-
-
 def measure(literals: pl.DataFrame) -> pl.DataFrame:
     """The columns `written`, `measured` (Float64) and `unit` (Int16) for rows with `value`, `datatype` and `number`.
 
@@ -88,10 +73,13 @@ def measure(literals: pl.DataFrame) -> pl.DataFrame:
     `measured` the same in the standard unit of its kind (metres, kilograms, seconds, ...); both are null where there is
     no number. `unit` is the kind, 0 where no unit is known.
     """
-    names, kinds, factors, offsets = _tables()
-    table = pl.DataFrame(
-        {"name": names, "kind": kinds, "factor": factors, "offset": offsets}, schema_overrides={"kind": pl.Int16}
-    )
+    rows = [
+        (spelling, _KINDS.index(kind), factor, -_FREEZING if "°F" in spellings else 0.0)
+        for kind, factor, spellings in _UNITS
+        for spelling in spellings.split()
+    ]
+    schema = {"name": pl.String, "kind": pl.Int16, "factor": pl.Float64, "offset": pl.Float64}
+    table = pl.DataFrame(rows, schema=schema, orient="row")
     text = pl.col("value").str.strip_chars()
     tail = text.str.extract_groups(_MEASURED)
     tall = text.str.extract_groups(_FEET_AND_INCHES)

@@ -24,6 +24,7 @@ Starts = NDArray[np.int64]
 NUMBER, DATE, PLACE, TEXT, CODE = range(5)
 NUM_ORDERED = 3  # the first three kinds have an order: values have neighbours
 
+_MOST_ATTRIBUTES = 2000  # per graph, the most frequent: tables of all pairs of attributes are kept
 _YEAR_LIKE = 0.9  # of an attribute's numbers without a unit; if so many could be years, all are read as years
 _CODE_DIGITS = 0.5  # share of digits from which a text of several words is a code ("0000 0001 2145 3310")
 _LONGEST_CODE = 40
@@ -84,12 +85,12 @@ class ComparableValues:
     keys: pl.DataFrame  # side (0, 1), entity, attribute (null for words and map cells), key: what candidates may share
 
 
-def read_values(source: KnowledgeGraph, target: KnowledgeGraph, *, max_attributes: int = 2000) -> ComparableValues:
+def read_values(source: KnowledgeGraph, target: KnowledgeGraph) -> ComparableValues:
     """Read the literals of both graphs, with common ids for equal texts."""
     names: list[tuple[str, ...]] = []
     parts = []
     for number, graph in enumerate((source, target)):
-        rows, kept = _rows(graph, max_attributes)
+        rows, kept = _rows(graph)
         names.append(kept)
         parts.append(rows.select(pl.lit(number, dtype=pl.Int8).alias("side"), pl.all()))
     frame = _numbered(_join_coordinates(_read(pl.concat(parts)), names))
@@ -117,12 +118,12 @@ def read_values(source: KnowledgeGraph, target: KnowledgeGraph, *, max_attribute
     )
 
 
-def _rows(graph: KnowledgeGraph, max_attributes: int) -> tuple[pl.DataFrame, tuple[str, ...]]:
+def _rows(graph: KnowledgeGraph) -> tuple[pl.DataFrame, tuple[str, ...]]:
     """The literals of the most frequent attributes as rows, and the names of these attributes."""
     literals = graph.literals
     allowed = np.array([name != RDF_TYPE for name in graph.attributes], dtype=np.bool_)
     counts = np.bincount(literals.attribute_ids, minlength=len(allowed)) * allowed
-    order = np.argsort(-counts, kind="stable")[:max_attributes]
+    order = np.argsort(-counts, kind="stable")[:_MOST_ATTRIBUTES]
     kept = np.sort(order[counts[order] > 0])
     number = np.full(len(allowed), -1, dtype=np.int32)
     number[kept] = np.arange(len(kept), dtype=np.int32)

@@ -90,7 +90,8 @@ def run_paris(pair: GraphPair, settings: ParisSettings | None = None, *, progres
             equate(source, target, assigned, weights, floor=min(theta, settings.floor), max_pairs=settings.max_pairs),
             seeds,
         )
-        before, assigned = assigned, maximal(_above(found, theta), source.num_entities, target.num_entities)
+        likely = found.some(found.doubts <= 1.0 - theta)
+        before, assigned = assigned, maximal(likely, source.num_entities, target.num_entities)
         iterations.append(_describe(found, assigned, before))
         note = f"{iterations[-1].assigned:,} assigned, {iterations[-1].changed:.1%} of them anew"
         progress("paris", number + 1, settings.max_iterations, note)
@@ -99,7 +100,7 @@ def run_paris(pair: GraphPair, settings: ParisSettings | None = None, *, progres
     progress("paris", settings.max_iterations, settings.max_iterations)
     # 0: relations whose facts have no counterparts are not reported.
     forward, backward = include(source, target, assigned, 0.0), include(target, source, assigned.reversed(), 0.0)
-    found = _above(found, settings.floor)
+    found = found.some(found.doubts <= 1.0 - settings.floor)
     return Paris(
         found.source_ids,
         found.target_ids,
@@ -112,15 +113,9 @@ def run_paris(pair: GraphPair, settings: ParisSettings | None = None, *, progres
     )
 
 
-def _above(found: Equivalence, floor: float) -> Equivalence:
-    kept = found.doubts <= 1.0 - floor
-    return Equivalence(found.source_ids[kept], found.target_ids[kept], found.doubts[kept])
-
-
 def _describe(found: Equivalence, assigned: Equivalence, before: Equivalence) -> Iteration:
-    width = 1 + max((int(ids.max()) for ids in (assigned.target_ids, before.target_ids) if len(ids)), default=0)
-    now, then = (pairs.source_ids.astype(np.int64) * width + pairs.target_ids for pairs in (assigned, before))
-    moved = np.setxor1d(now, then) // width
+    now, then = (pairs.source_ids.astype(np.int64) << 32 | pairs.target_ids for pairs in (assigned, before))
+    moved = np.setxor1d(now, then) >> 32
     num_assigned = len(np.unique(assigned.source_ids))
     return Iteration(len(found), num_assigned, min(1.0, len(np.unique(moved)) / max(num_assigned, 1)))
 

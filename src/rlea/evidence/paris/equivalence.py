@@ -29,14 +29,24 @@ class Equivalence:
     def __len__(self) -> int:
         return len(self.source_ids)
 
-    def starts(self, num_source: int) -> Starts:
-        """Where the pairs of every source begin."""
-        return np.searchsorted(self.source_ids, np.arange(num_source + 1)).astype(np.int64)
+    def partners(self, num_source: int) -> tuple[Starts, Ids, Doubles]:
+        """Where the pairs of every source begin, their targets, and their doubts."""
+        starts = np.searchsorted(self.source_ids, np.arange(num_source + 1)).astype(np.int64)
+        return starts, self.target_ids, self.doubts
+
+    def some(self, chosen: NDArray[np.bool_]) -> Equivalence:
+        """The chosen pairs."""
+        return Equivalence(self.source_ids[chosen], self.target_ids[chosen], self.doubts[chosen])
 
     def reversed(self) -> Equivalence:
         """The same pairs with source and target exchanged."""
-        order = np.lexsort((self.source_ids, self.target_ids))
-        return Equivalence(self.target_ids[order], self.source_ids[order], self.doubts[order])
+        return Equivalence.sort(self.target_ids, self.source_ids, self.doubts)
+
+    @staticmethod
+    def sort(source_ids: Ids, target_ids: Ids, doubts: Doubles) -> Equivalence:
+        """Pairs in any order."""
+        order = np.lexsort((target_ids, source_ids))
+        return Equivalence(source_ids[order], target_ids[order], doubts[order])
 
     @staticmethod
     def of(links: Links) -> Equivalence:
@@ -68,12 +78,12 @@ def equate(
     for more than `max_pairs` pairs is ignored.
     """
     rows, columns, doubts = _equate(
-        (source.edges.starts, source.edges.relation_ids, source.edges.neighbour_ids),
-        (target.edges.starts, target.edges.relation_ids, target.edges.neighbour_ids),
-        (source.values.starts, source.values.attribute_ids, source.values.value_ids),
+        source.edge_arrays,
+        target.edge_arrays,
+        source.value_arrays,
         source.values.value_starts,
         (target.values.value_starts, target.values.value_attribute_ids, target.values.value_entity_ids),
-        (assigned.starts(source.num_entities), assigned.target_ids, assigned.doubts),
+        assigned.partners(source.num_entities),
         weights.relations_by_source,
         weights.relations_by_target,
         (1.0 - weights.attributes_by_source) * (1.0 - weights.attributes_by_target),
@@ -81,8 +91,7 @@ def equate(
         1.0 - floor,
         max_pairs,
     )
-    order = np.lexsort((columns, rows))
-    return Equivalence(rows[order], columns[order], doubts[order])
+    return Equivalence.sort(rows, columns, doubts)
 
 
 def fix(found: Equivalence, seeds: Equivalence) -> Equivalence:
@@ -92,15 +101,13 @@ def fix(found: Equivalence, seeds: Equivalence) -> Equivalence:
     free = ~np.isin(found.source_ids, seeds.source_ids) & ~np.isin(found.target_ids, seeds.target_ids)
     rows = np.concatenate([found.source_ids[free], seeds.source_ids])
     columns = np.concatenate([found.target_ids[free], seeds.target_ids])
-    doubts = np.concatenate([found.doubts[free], seeds.doubts])
-    order = np.lexsort((columns, rows))
-    return Equivalence(rows[order], columns[order], doubts[order])
+    return Equivalence.sort(rows, columns, np.concatenate([found.doubts[free], seeds.doubts]))
 
 
 def maximal(found: Equivalence, num_source: int, num_target: int) -> Equivalence:
     """The maximal assignment: the pairs of which neither entity has a better partner. All ties are kept."""
-    kept = _is_least(found.source_ids, found.doubts, num_source) & _is_least(found.target_ids, found.doubts, num_target)
-    return Equivalence(found.source_ids[kept], found.target_ids[kept], found.doubts[kept])
+    is_best = _is_least(found.source_ids, found.doubts, num_source)
+    return found.some(is_best & _is_least(found.target_ids, found.doubts, num_target))
 
 
 def _is_least(groups: Ids, doubts: Doubles, num_groups: int) -> NDArray[np.bool_]:

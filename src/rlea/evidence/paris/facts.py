@@ -52,6 +52,16 @@ class Facts:
     def num_entities(self) -> int:
         return len(self.edges.starts) - 1
 
+    @property
+    def edge_arrays(self) -> tuple[Starts, Ids, Ids]:
+        """Triples by entity, for compiled code."""
+        return self.edges.starts, self.edges.relation_ids, self.edges.neighbour_ids
+
+    @property
+    def value_arrays(self) -> tuple[Starts, Ids, Ids]:
+        """Literals by entity, for compiled code."""
+        return self.values.starts, self.values.attribute_ids, self.values.value_ids
+
 
 def gather_facts(
     source: KnowledgeGraph, target: KnowledgeGraph, *, use_names: bool = False, max_predicates: int = 2000

@@ -28,19 +28,12 @@ def include(facts: Facts, other: Facts, assigned: Equivalence, theta: float) -> 
     Where no fact of a relation has counterparts, its probability is `theta`, as for all relations before the first
     entities are aligned.
     """
-    starts = assigned.starts(facts.num_entities)
-    partners = (starts, assigned.target_ids, assigned.doubts)
-    edges = (facts.edges.starts, facts.edges.relation_ids, facts.edges.neighbour_ids)
-    other_edges = (other.edges.starts, other.edges.relation_ids, other.edges.neighbour_ids)
-    stated, all_facts = _include_relations(edges, other_edges, partners, len(facts.relations), len(other.relations))
-    stated_values, all_values = _include_attributes(
-        (facts.values.starts, facts.values.attribute_ids, facts.values.value_ids),
-        (other.values.starts, other.values.attribute_ids, other.values.value_ids),
-        partners,
-        len(facts.values.attributes),
-        len(other.values.attributes),
-    )
-    return Inclusion(_share(stated, all_facts, theta), _share(stated_values, all_values, theta))
+    partners = assigned.partners(facts.num_entities)
+    sizes = len(facts.relations), len(other.relations)
+    relations = _include_relations(facts.edge_arrays, other.edge_arrays, partners, *sizes)
+    sizes = len(facts.values.attributes), len(other.values.attributes)
+    attributes = _include_attributes(facts.value_arrays, other.value_arrays, partners, *sizes)
+    return Inclusion(_share(relations, theta), _share(attributes, theta))
 
 
 def weigh(source: Facts, target: Facts, forward: Inclusion, backward: Inclusion) -> Weights:
@@ -65,11 +58,10 @@ def include_classes(facts: Facts, other: Facts, assigned: Equivalence) -> Double
 
     Shape (num_classes, num_other_classes), dense: classes are few compared with entities.
     """
-    starts = assigned.starts(facts.num_entities)
     sums = _include_classes(
         (facts.class_starts, facts.class_ids),
         (other.class_starts, other.class_ids),
-        (starts, assigned.target_ids, assigned.doubts),
+        assigned.partners(facts.num_entities),
         len(facts.classes),
         len(other.classes),
     )
@@ -77,7 +69,8 @@ def include_classes(facts: Facts, other: Facts, assigned: Equivalence) -> Double
     return np.asarray(sums / np.maximum(members, 1)[:, None])
 
 
-def _share(stated: Doubles, all_facts: Doubles, theta: float) -> Doubles:
+def _share(counted: tuple[Doubles, Doubles], theta: float) -> Doubles:
+    stated, all_facts = counted
     known = all_facts > 0.0
     shares = np.full_like(stated, theta)
     shares[known] = np.minimum(stated[known] / all_facts[known, None], 1.0)
@@ -180,6 +173,5 @@ def _include_classes(classes, other_classes, partners, num_classes, num_others):
         for k in range(num_touched):
             for i in range(starts[x], starts[x + 1]):
                 sums[ids[i], touched[k]] += 1.0 - missing[touched[k]]
-        for k in range(num_touched):
             missing[touched[k]] = 1.0
     return sums
