@@ -2,8 +2,6 @@ import numpy as np
 import pytest
 import torch
 
-from rlea.errors import InputError
-from rlea.graph import GraphPair
 from rlea.io.synthetic import SyntheticSettings, generate
 from rlea.models.early_stop import hits_at_1, validation_pool
 from rlea.models.edges import multiply
@@ -19,17 +17,6 @@ from rlea.models.rdgcn import (
     train_rdgcn,
 )
 from rlea.models.triples import JointTriples
-
-# Searches and validations that do not fall on the same epochs, so that a checkpoint must keep both apart.
-SHORT = RDGCNSettings(
-    dim=16, num_negatives=5, max_epochs=14, refresh_every=3, valid_from=4, valid_every=4, patience=9, beta=0.5
-)
-
-
-@pytest.fixture(scope="module")
-def pair() -> GraphPair:
-    return generate(SyntheticSettings(num_entities=80, num_relations=8, name_noise=0.3, drop=0.0, add=0.0))
-
 
 # ---- the two graphs, by eye -----------------------------------------------------------------------------------------
 
@@ -205,9 +192,3 @@ def test_names_and_structure_find_a_planted_alignment():
     assert after > 0.87  # measured .91 and .85 before; a link is half a hundredth
     assert after > before + 0.02
     assert embeddings.info["name_vectors"] == "character n-grams, projected to 100 dimensions"
-
-
-def test_settings_that_cannot_train_are_refused():
-    with pytest.raises(InputError, match="num_negatives is 0"):
-        RDGCNSettings(num_negatives=0)
-    assert RDGCNSettings(alpha=0.0).alpha == 0.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields, replace
+from typing import ClassVar
 
 import pytest
 import torch
@@ -11,12 +12,12 @@ import torch
 from rlea.errors import InputError
 from rlea.graph import Links
 from rlea.io.synthetic import SyntheticSettings, generate
-from rlea.models import MODELS, training
+from rlea.models import training
 from rlea.models.aligne import AlignESettings, train_aligne
 from rlea.models.jape import JAPE, JAPESettings
-from rlea.models.training import choose_device, identity, repeatable, require_positive
+from rlea.models.training import Schedule, choose_device, identity, repeatable
 
-TRAINED = [name for name, model in MODELS.items() if model.trained]
+from .conftest import bytes_of
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +44,9 @@ def test_every_setting_but_the_length_makes_another_run(pair):
 
 
 @dataclass(frozen=True)
-class Some:
+class Some(Schedule):
+    title: ClassVar[str] = "X"
+    may_be_zero: ClassVar[tuple[str, ...]] = ("weight",)
     rate: float = 1.0
     weight: float = 1.0
     kind: str = "x"
@@ -53,16 +56,14 @@ class Some:
 @pytest.mark.parametrize("value", [-1.0, math.nan, math.inf])
 @pytest.mark.parametrize("name", ["rate", "weight"])
 def test_numbers_that_cannot_train_are_refused(name, value):
-    with pytest.raises(InputError, match=f"setting {name} is"):
-        require_positive("X", replace(Some(), **{name: value}), "weight")
+    with pytest.raises(InputError, match=f"the X setting {name} is"):
+        Some(**{name: value})
 
 
 def test_zero_is_for_those_that_may():
-    require_positive("X", Some(weight=0.0), "weight")
+    assert Some(weight=0.0).weight == 0
     with pytest.raises(InputError, match="above zero"):
-        require_positive("X", Some(rate=0.0), "weight")
-    with pytest.raises(InputError, match="dim is 0"):
-        AlignESettings(dim=0)
+        Some(rate=0.0)
 
 
 def test_devices():
@@ -90,10 +91,6 @@ def test_the_callers_way_of_summing_is_given_back(monkeypatch):
 # ---- checkpoints ----
 
 SHORT = AlignESettings(dim=8, max_epochs=12, batch_size=300, refresh_every=3, valid_from=4, valid_every=4, patience=9)
-
-
-def bytes_of(embeddings):
-    return embeddings.source.tobytes() + embeddings.target.tobytes()
 
 
 def test_seconds_are_those_of_the_whole_training(pair, tmp_path, monkeypatch):

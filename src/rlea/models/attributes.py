@@ -17,14 +17,16 @@ Everything here runs on the processor, whatever device the model trains on: ther
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from rlea.graph import GraphPair, Ids, KnowledgeGraph, Literals
+from rlea.models.kernels import FAST, GOLDEN, below, bits_of, one_thread
 from rlea.search.candidates import mix
 
 INTEGER, DOUBLE, DATETIME, STRING = range(4)
@@ -42,6 +44,7 @@ _NAMED |= dict.fromkeys(("int", "integer", "long", "short", "byte", "nonNegative
 _NAMED |= dict.fromkeys(("unsignedInt", "unsignedLong", "negativeInteger", "nonPositiveInteger"), INTEGER)
 _NAMED |= dict.fromkeys(("string", "anyURI", "langString", "boolean"), STRING)
 
+_KEPT = "similar."  # before the names of arrays in a checkpoint
 _BLOCK = 256  # entities compared with all of the other graph at a time
 # Similarities this close count as equal, and chance decides: hundreds of entities with the very same attributes are
 # common, and the first of them must not be everybody's match.
@@ -66,21 +69,26 @@ class Occurrences:
         return np.diff(self.begins)
 
 
-@dataclass(frozen=True, eq=False)
-class Similar:
+class Similar(NamedTuple):
     """For some entities, given by row, the entities of the other graph that are like them, with weights of sum 1."""
 
     rows: Ids  # (number,)
     matches: Ids  # (number, max_matches) rows; fewer matches are filled up with row 0
     weights: NDArray[np.float32]  # (number, max_matches), zero for what is filled up
 
-    def __len__(self) -> int:
-        return len(self.rows)
-
     @property
     def num_pairs(self) -> int:
         """Pairs of an entity and a match."""
         return int((self.weights > 0).sum())
+
+    @staticmethod
+    def of(arrays: Mapping[str, NDArray[Any]]) -> Similar | None:
+        """Those among the arrays of a checkpoint, if there are some."""
+        return Similar(*(arrays[_KEPT + name] for name in Similar._fields)) if _KEPT + "rows" in arrays else None
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """For a checkpoint."""
+        return {_KEPT + name: array for name, array in self._asdict().items()}
 
 
 def type_of_value(value: str, datatype: str = "") -> int:
@@ -209,9 +217,6 @@ def similar_entities(
     seed: int,
 ) -> Similar:
     """Both ways: for source entities their matches in the target, then for target entities those in the source."""
-    import scipy.linalg.cython_blas  # noqa: F401  # numba's np.dot calls it; loaded later it escapes the limit below
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
     cut = num_source_entities
     parts = []
     for queries, others, query_rows, other_rows in (
@@ -221,24 +226,14 @@ def similar_entities(
         asking, asked = np.flatnonzero(queries.any(axis=1)), np.flatnonzero(others.any(axis=1))
         found = np.full((len(asking), max_matches), -1, dtype=np.int32)
         scores = np.zeros((len(asking), max_matches), dtype=np.float32)
-        # One thread per product: the kernel is parallel over blocks, and sums do not depend on the number of threads.
-        with threadpool_limits(limits=1, user_api="blas"):
+        with one_thread():  # the kernel is parallel over blocks
             candidates = np.ascontiguousarray(others[asked]).T
             _most_similar(queries[asking], candidates, np.float32(min_similarity), np.uint64(seed), found, scores)
         some = (found >= 0).any(axis=1)
         found, scores = found[some], scores[some]
-        parts.append(
-            Similar(
-                rows=query_rows[asking[some]],
-                matches=np.where(found >= 0, other_rows[asked][found], 0).astype(np.int32),
-                weights=scores / scores.sum(axis=1, keepdims=True),
-            )
-        )
-    return Similar(
-        rows=np.concatenate([part.rows for part in parts]).astype(np.int32),
-        matches=np.concatenate([part.matches for part in parts]),
-        weights=np.concatenate([part.weights for part in parts]),
-    )
+        matches = np.where(found >= 0, other_rows[asked][found], 0).astype(np.int32)
+        parts.append((query_rows[asking[some]].astype(np.int32), matches, scores / scores.sum(axis=1, keepdims=True)))
+    return Similar(*(np.concatenate(both) for both in zip(*parts, strict=True)))
 
 
 def why_unused(pair: GraphPair) -> str | None:
@@ -258,7 +253,7 @@ def _has_attributes(graph: KnowledgeGraph) -> NDArray[np.bool_]:
     return result
 
 
-@numba.njit(cache=True, fastmath={"reassoc", "nsz", "contract"}, error_model="numpy")
+@numba.njit(cache=True, fastmath=FAST, error_model="numpy")
 def _approach(a: Any, c: Any, label: Any, rate: Any, gradient: Any) -> None:
     """Move c one step up log s(a.c) (label 1) or log s(-a.c) (label 0); the like step of a is added to `gradient`."""
     inner = np.float32(0.0)
@@ -291,9 +286,8 @@ def _skip_gram(
         gradient[:] = np.float32(0.0)
         _approach(vectors[a], company[c], np.float32(1.0), rate, gradient)
         for _ in range(num_negatives):
-            bits = mix(bits + np.uint64(0x9E3779B97F4A7C15))
-            below = np.int64(((bits >> np.uint64(32)) * np.uint64(end - begin)) >> np.uint64(32))
-            other = noise[begin + below]
+            bits = bits_of(bits)
+            other = noise[begin + below(bits, end - begin)]
             if other != c:
                 _approach(vectors[a], company[other], np.float32(0.0), rate, gradient)
         vectors[a] += gradient
@@ -310,7 +304,7 @@ def _most_similar(queries: Any, candidates: Any, least: Any, seed: Any, found: A
         keys = np.empty(places, dtype=np.float32)
         for i in range(begin, end):
             size, worst = 0, 0
-            stream = mix(seed + np.uint64(i) * np.uint64(0x9E3779B97F4A7C15))
+            stream = mix(seed + np.uint64(i) * GOLDEN)
             row = similarity[i - begin]
             for j in range(len(row)):
                 if row[j] < least:

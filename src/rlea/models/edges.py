@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from rlea.models.unit_rows import dot
+from rlea.models.kernels import dot
 
 if TYPE_CHECKING:
     from rlea.models.training import Device

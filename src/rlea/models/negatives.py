@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlea.graph import Ids
+from rlea.models.kernels import FAST, below, bits_of, one_thread
 from rlea.models.triples import JointTriples
 from rlea.search.candidates import mix
 
@@ -82,10 +83,6 @@ def nearest_neighbours(
     sample of the nearest tenth, and time and memory grow with the number of entities instead of its square.
     The result is (num_entities, width); shorter rows are filled up by repeating, and -1 where there is no neighbour.
     """
-    # Numba's np.dot calls scipy's BLAS; a library that is not loaded yet escapes the limit below.
-    import scipy.linalg.cython_blas  # noqa: F401
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
     random = np.random.default_rng([seed, epoch, 1])
     graphs = []
     start = 0
@@ -97,8 +94,7 @@ def nearest_neighbours(
         graphs.append((start, size, pool, count))
         start += size
     result = np.full((len(units), max(1, *(count for *_, count in graphs))), -1, dtype=np.int32)
-    # One thread per product: the kernel is parallel over blocks, and sums then do not depend on the number of threads.
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_thread():  # the kernel is parallel over blocks
         for start, size, pool, count in graphs:
             if count > 0:
                 vectors = np.ascontiguousarray(units[start : start + size])
@@ -112,18 +108,6 @@ def nearest_neighbours(
 
 
 _EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
-
-
-@numba.njit(cache=True, inline="always")
-def _bits(x: Any) -> Any:
-    """64 random bits of a number; the constant keeps zero from being its own hash."""
-    return mix(x + np.uint64(0x9E3779B97F4A7C15))
-
-
-@numba.njit(cache=True, inline="always")
-def _below(bits: Any, bound: Any) -> Any:
-    """A number in [0, bound) from the upper 32 of 64 random bits."""
-    return np.int64(((bits >> np.uint64(32)) * np.uint64(bound)) >> np.uint64(32))
 
 
 @numba.njit(cache=True, inline="always")
@@ -166,10 +150,10 @@ def _draw(
     negatives: Any,
     corrupt_tail: Any,
 ) -> None:
-    epoch_key = _bits(_bits(seed) ^ epoch)
+    epoch_key = bits_of(bits_of(seed) ^ epoch)
     width = neighbours.shape[1]
     for i in numba.prange(len(positives)):
-        stream = _bits(epoch_key ^ np.uint64(i))
+        stream = bits_of(epoch_key ^ np.uint64(i))
         head, relation, tail = positives[i, 0], positives[i, 1], positives[i, 2]
         replace_tail = (stream & np.uint64(1)) == np.uint64(1)
         corrupt_tail[i] = replace_tail
@@ -179,14 +163,14 @@ def _draw(
         for j in range(negatives.shape[1]):
             chosen = np.int64(-1)
             for attempt in range(DRAWS):
-                bits = _bits(stream ^ np.uint64(1 + j * DRAWS + attempt))
+                bits = bits_of(stream ^ np.uint64(1 + j * DRAWS + attempt))
                 # Where even the neighbourhood is all true, the second half of the draws looks in the whole graph.
                 if width > 0 and attempt < DRAWS // 2:
-                    entity = np.int64(neighbours[replaced, _below(bits, width)])
+                    entity = np.int64(neighbours[replaced, below(bits, width)])
                     if entity < 0:
                         continue
                 else:
-                    entity = start + _below(bits, size)
+                    entity = start + below(bits, size)
                 if replace_tail:
                     key = _key(head, relation, entity, num_relations, num_entities)
                 else:
@@ -197,7 +181,7 @@ def _draw(
             negatives[i, j] = chosen
 
 
-@numba.njit(cache=True, fastmath={"reassoc", "nsz", "contract"})
+@numba.njit(cache=True, fastmath=FAST)
 def _count_above(row: Any, threshold: Any) -> Any:
     count = np.int32(0)
     for j in range(len(row)):
@@ -205,7 +189,7 @@ def _count_above(row: Any, threshold: Any) -> Any:
     return count
 
 
-@numba.njit(cache=True, fastmath={"reassoc", "nsz", "contract"}, error_model="numpy")
+@numba.njit(cache=True, fastmath=FAST, error_model="numpy")
 def _moments(row: Any) -> Any:
     total, squares = np.float32(0.0), np.float32(0.0)
     for j in range(len(row)):

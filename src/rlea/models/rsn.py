@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 import torch
@@ -29,17 +29,8 @@ from torch.nn.functional import embedding, softplus
 
 from rlea.graph import GraphPair
 from rlea.models.rsn_network import LinearLSTM, NoiseSampler, NoiseScores, normalise
-from rlea.models.torch_optimisers import adam_arrays, as_array, restore_adam, trained_tensors
-from rlea.models.training import (
-    Arrays,
-    Device,
-    Floats,
-    Options,
-    refused,
-    require_at_most_one,
-    require_positive,
-    train,
-)
+from rlea.models.torch_optimisers import AdamModel, as_array
+from rlea.models.training import Arrays, Device, Floats, Options, Schedule, train
 from rlea.models.triples import join_triples
 from rlea.models.walks import JointGraph, draw_walks
 from rlea.search.embeddings import Embeddings
@@ -48,9 +39,11 @@ _LAYERS = 2
 
 
 @dataclass(frozen=True)
-class RSNSettings:
+class RSNSettings(Schedule):
     """Settings of RSN; the defaults are the published ones unless the comment says otherwise."""
 
+    title: ClassVar[str] = "RSN"
+    at_most_one: ClassVar[tuple[str, ...]] = ("keep",)
     dim: int = 100  # of the vectors and of the network's state
     walk_length: int = 15  # entities and relations: eight entities, seven relations
     walks_per_triple: int = 2  # walks that begin with it, in either direction and with every swap of a seed
@@ -64,46 +57,33 @@ class RSNSettings:
     clip: float = 2.0  # greatest norm of a gradient, from the released program
     max_epochs: int = 30
     batch_size: int = 512  # walks
-    valid_from: int = 3  # first epoch with validation
-    valid_every: int = 3  # epochs between validations, and between checkpoints
-    # Validations in a row without a new best one; published: two that fall. Ten is all there are in 30 epochs: the
-    # scores waver by more than they rise, and stopped after three D_Y_15K_V1 ended under the published figure.
+    valid_from: int = 3
+    valid_every: int = 3
+    # Published: two that fall. Ten is all there are in 30 epochs: the scores waver by more than they rise, and stopped
+    # after three D_Y_15K_V1 ended under the published figure.
     patience: int = 10
     epochs_without_valid: int = 30  # our own, for pairs without validation links
 
     def __post_init__(self) -> None:
-        require_positive("RSN", self)
-        require_at_most_one("RSN", self, "keep")
+        super().__post_init__()
         if self.batch_size < 2:
-            raise refused("RSN", self, "batch_size", "two walks or more")
+            raise self.refused("batch_size", "two walks or more")
         if self.walk_length < 3 or self.walk_length % 2 == 0:
-            what = "an odd number from 3: a walk begins and ends with an entity"
-            raise refused("RSN", self, "walk_length", what)
+            raise self.refused("walk_length", "an odd number from 3: a walk begins and ends with an entity")
         for name in ("depth_bias", "cross_bias"):
             if getattr(self, name) >= 1:
-                raise refused("RSN", self, name, "below one")
+                raise self.refused(name, "below one")
 
 
-def train_rsn(pair: GraphPair, settings: RSNSettings | None = None, **options: Unpack[Options]) -> Embeddings:
-    """Vectors of all entities of a pair, compared by cosine; `rlea.models.training.train` says the rest.
-
-    Learns from the triples, `pair.train` and (for stopping) `pair.valid`. The same seed on the same machine, with the
-    same number of threads, gives the same bytes. Made for a GPU: on two cores an epoch of a 15K pair takes many
-    minutes.
-    """
-    return train(RSN, pair, settings or RSNSettings(), **options)
-
-
-class RSN:
+class RSN(AdamModel):
     """RSN in training: walks drawn once, the network, and Adam's moments."""
 
-    title, version, measure = "RSN", 1, "cosine"
+    version = 1
+    settings: RSNSettings
 
     def __init__(self, pair: GraphPair, settings: RSNSettings, seed: int, device: Device) -> None:
-        self.settings, self.seed, self.device = settings, seed, device
-        self.info: dict[str, Any] = {}
+        super().__init__(pair, settings, seed, device)
         graph = JointGraph.of(join_triples(pair, swap=False), pair.train)
-        self.num_source = graph.num_source_entities
         walks = draw_walks(
             graph,
             settings.walk_length,
@@ -120,11 +100,8 @@ class RSN:
             num_samples = max(1, min(settings.num_samples, size // 3))
             self.samplers[kind] = NoiseSampler.of(occurrences, num_samples, device)
 
-    def start(self, epoch: int, saved: Arrays) -> None:
-        fresh = initial_parameters(*self.sizes, self.settings.dim, seed=self.seed)
-        self.parameters = trained_tensors(fresh, saved, self.device)
-        self.optimiser = torch.optim.Adam(self.parameters.values(), lr=self.settings.learning_rate, fused=True)
-        restore_adam(self.optimiser, self.parameters, saved)
+    def initial_parameters(self) -> Arrays:
+        return initial_parameters(*self.sizes, self.settings.dim, seed=self.seed)
 
     def run_epoch(self, epoch: int) -> float:
         """One pass over all walks but those left over by the last whole batch; the loss per walk."""
@@ -152,12 +129,8 @@ class RSN:
         self.optimiser.step()
         return loss.detach()
 
-    def vectors(self) -> tuple[Floats, Floats]:
-        entities = as_array(self.parameters["entities"]).copy()
-        return entities[: self.num_source], entities[self.num_source :]
-
-    def arrays(self, epoch: int) -> Arrays:
-        return adam_arrays(self.optimiser, self.parameters)
+    def joint_vectors(self) -> Floats:
+        return as_array(self.parameters["entities"]).copy()
 
 
 def walk_loss(
@@ -248,3 +221,13 @@ def initial_parameters(num_entities: int, num_relations: int, dim: int, *, seed:
         result[f"lstm{layer}_w"], result[f"lstm{layer}_u"] = np.split(rows, 2)
         result[f"lstm{layer}_b"] = np.repeat([0.0, 0.0, 1.0, 0.0], dim)  # the forget gate, third of o, i, f, g, open
     return {name: value.astype(np.float32) for name, value in result.items()}
+
+
+def train_rsn(pair: GraphPair, settings: RSNSettings | None = None, **options: Unpack[Options]) -> Embeddings:
+    """Vectors of all entities of a pair, compared by cosine; `rlea.models.training.train` says the rest.
+
+    Learns from the triples, `pair.train` and (for stopping) `pair.valid`. The same seed on the same machine, with the
+    same number of threads, gives the same bytes. Made for a GPU: on two cores an epoch of a 15K pair takes many
+    minutes.
+    """
+    return train(RSN, pair, settings or RSNSettings(), **options)

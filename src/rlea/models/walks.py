@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlea.graph import Ids, Links
+from rlea.models.kernels import GOLDEN, below, bits_of
 from rlea.models.triples import JointTriples, swapped_copies
 from rlea.search.candidates import mix
 
@@ -88,7 +89,6 @@ def draw_walks(
     return walks
 
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _LOW = np.uint64(0xFFFFFFFF)
 
 
@@ -122,14 +122,13 @@ def _walk(
     for w in numba.prange(len(walks)):
         walk = walks[w]
         walk[:3] = triples[w % len(triples)]
-        state = mix(mix(seed + _GOLDEN) + np.uint64(w) + _GOLDEN)
+        state = bits_of(bits_of(seed) + np.uint64(w))
         for i in range(2, len(walk) - 1, 2):
             before, here = walk[i - 2], walk[i]
-            count = np.uint64(begins[here + 1] - begins[here])
             while True:
-                state += _GOLDEN
+                state += GOLDEN
                 bits = mix(state)
-                drawn = begins[here] + np.int64(((bits >> np.uint64(32)) * count) >> np.uint64(32))
+                drawn = begins[here] + below(bits, begins[here + 1] - begins[here])
                 after = triples[drawn, 2]
                 is_near = after == before or _is_neighbour(
                     neighbours, neighbour_begins[before], neighbour_begins[before + 1], after
