@@ -14,7 +14,6 @@ from rlea.models.alinet import (
     TriplesByRelation,
     alignment_loss,
     attend,
-    both_ways,
     convolve,
     draw_distinct,
     join_layers,
@@ -23,7 +22,7 @@ from rlea.models.alinet import (
     relation_loss,
     two_steps,
 )
-from rlea.models.edges import Edges
+from rlea.models.edges import Edges, both_ways
 
 SHORT = AliNetSettings(
     input_dim=16, hidden_dim=12, output_dim=8, batch_size=20, num_neighbours=15, relation_triples=100, refresh_every=3
@@ -51,11 +50,6 @@ def small_graph() -> Graph:
 
 def random_numbers(*shape: int, seed: int = 0) -> torch.Tensor:
     return torch.rand(*shape, generator=torch.Generator().manual_seed(seed)) - 0.5
-
-
-def test_edges_run_both_ways_and_to_oneself():
-    rows, columns = both_ways(np.array([0, 2, 2]), np.array([2, 0, 2]), 3)
-    assert list(zip(rows.tolist(), columns.tolist(), strict=True)) == [(0, 0), (0, 2), (1, 1), (2, 0), (2, 2)]
 
 
 def test_direct_neighbours_by_hand():

@@ -1,5 +1,5 @@
 from dataclasses import fields, replace
-from itertools import combinations, pairwise
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -9,20 +9,19 @@ from hypothesis import strategies as st
 
 from rlea.graph import GraphPair, Links
 from rlea.io.synthetic import SyntheticSettings, generate
-from rlea.models.aligne import AlignESettings, TorchTrainer, train_aligne
+from rlea.models.aligne import AlignESettings, CompiledTrainer, TorchTrainer, train_aligne
 from rlea.models.bootea import (
     BootEA,
     BootEASettings,
+    CompiledCopies,
     TorchCopies,
     copies_of_labels,
-    copies_step,
     edit_labels,
     heaviest_matching,
     propose_labels,
     train_bootea,
 )
 from rlea.models.early_stop import hits_at_1
-from rlea.models.translation_step import Table
 from rlea.models.triples import JointTriples
 
 from .conftest import bytes_of
@@ -181,13 +180,12 @@ def test_the_written_out_pass_is_that_of_autograd():
     settings = BootEASettings(learning_rate=0.1)
     trainer = TorchTrainer({"raw": raw, "squares": np.ones_like(raw)}, settings, "cpu")
     reference = TorchCopies(trainer, sums)
-    table = Table.of(raw)
-    moved = sums.copy()
+    compiled = CompiledTrainer({"raw": raw, "squares": np.ones_like(raw)}, settings)
+    copies, table = CompiledCopies(compiled, sums), compiled.table
     for cuts in ([0, 5], [0, 2, 5]):
-        loss = sum(copies_step(table, moved, triples[a:b], 0.1) for a, b in pairwise(cuts))
-        assert loss == pytest.approx(reference.learn(triples, cuts), rel=1e-5)
+        assert copies.learn(triples, cuts) == pytest.approx(reference.learn(triples, cuts), rel=1e-5)
         np.testing.assert_allclose(table.raw, trainer.arrays()["raw"], rtol=1e-4, atol=1e-6)
-        np.testing.assert_allclose(moved, reference.squares(), rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(copies.squares(), reference.squares(), rtol=1e-4, atol=1e-6)
         np.testing.assert_allclose(table.scales, 1 / np.linalg.norm(table.raw, axis=1), rtol=1e-5)
     np.testing.assert_array_equal(table.raw[[5, 8]], raw[[5, 8]])
 

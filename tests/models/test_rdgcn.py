@@ -4,7 +4,6 @@ import torch
 
 from rlea.io.synthetic import SyntheticSettings, generate
 from rlea.models.early_stop import hits_at_1, validation_pool
-from rlea.models.edges import multiply
 from rlea.models.name_vectors import NameVectors, name_vectors
 from rlea.models.ranking import Negatives, nearest, nearest_by_tensors, rank_by_tensors, ranking_loss
 from rlea.models.rdgcn import (
@@ -31,8 +30,8 @@ def test_the_dual_graph_joins_relations_that_share_heads_or_tails():
 
 def test_a_relation_is_shown_by_the_mean_of_its_distinct_ends():
     x = torch.tensor([[1.0], [10.0], [100.0], [1000.0]])
-    assert multiply(*mean_of(SMALL[:, 1], SMALL[:, 0], 3, 4), x).ravel().tolist() == [(1 + 1000) / 2, 1, 100]
-    assert multiply(*mean_of(SMALL[:, 1], SMALL[:, 2], 3, 4), x).ravel().tolist() == [(10 + 100) / 2, 100, 1000]
+    assert (mean_of(SMALL[:, 1], SMALL[:, 0], 3, 4) @ x).ravel().tolist() == [(1 + 1000) / 2, 1, 100]
+    assert (mean_of(SMALL[:, 1], SMALL[:, 2], 3, 4) @ x).ravel().tolist() == [(10 + 100) / 2, 100, 1000]
 
 
 def test_the_adjacency_knows_no_direction_and_is_normalised_on_both_sides():

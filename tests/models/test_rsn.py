@@ -7,8 +7,19 @@ from torch.nn.functional import logsigmoid
 
 from rlea.graph import GraphPair
 from rlea.io.synthetic import SyntheticSettings, generate
-from rlea.models.rsn import RSN, RSNSettings, initial_parameters, noise_loss, predictions, walk_loss
-from rlea.models.rsn_network import LinearLSTM, NoiseSampler, NoiseScores, normalise
+from rlea.models import rsn
+from rlea.models.rsn import (
+    RSN,
+    LinearLSTM,
+    NoiseSampler,
+    NoiseScores,
+    RSNSettings,
+    initial_parameters,
+    noise_loss,
+    normalise,
+    predictions,
+    walk_loss,
+)
 
 SHORT = RSNSettings(dim=4, walk_length=5, batch_size=200)
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
@@ -123,9 +134,7 @@ def test_gradients_written_out_are_those_of_finite_differences():
 
 
 def test_noise_scores_are_the_same_in_parts(monkeypatch: pytest.MonkeyPatch):
-    import rlea.models.rsn_network as module
-
-    monkeypatch.setattr(module, "_ROWS", 3)
+    monkeypatch.setattr(rsn, "_ROWS", 3)
     generator = torch.Generator().manual_seed(0)
     rows, weights, offsets = (
         torch.randn(shape, generator=generator).requires_grad_() for shape in ((7, 2), (5, 2), (5,))

@@ -23,24 +23,19 @@ from rlea.graph import GraphPair, Ids
 from rlea.models.negatives import Sampler, nearest_neighbours
 from rlea.models.row_optimisers import adagrad_step
 from rlea.models.torch_optimisers import Adagrad, as_array, descend_batches
-from rlea.models.training import Arrays, Device, Options, Schedule, train
-from rlea.models.translation import CompiledTable, TorchTable, TranslationModel, triple_scores
+from rlea.models.training import Arrays, Device, Options, train
+from rlea.models.translation import AdagradSettings, CompiledTable, TorchTable, TranslationModel, triple_scores
 from rlea.models.translation_step import limit_gradient
 from rlea.models.triples import shuffled
 from rlea.search.embeddings import Embeddings
 
 
 @dataclass(frozen=True)
-class AlignESettings(Schedule):
+class AlignESettings(AdagradSettings):
     """Settings of AlignE; the defaults are the published ones unless the comment says otherwise."""
 
     title: ClassVar[str] = "AlignE"
     may_be_zero: ClassVar[tuple[str, ...]] = ("positive_limit", "negative_limit", "negative_weight")
-    dim: int = 100
-    learning_rate: float = 0.01  # Adagrad
-    initial_squares: float = 0.1  # Adagrad's sums start here: what the published runs' framework does unasked
-    max_epochs: int = 2000
-    batch_size: int = 5000
     positive_limit: float = 0.01
     negative_limit: float = 2.0  # the squared distance of unrelated unit vectors
     negative_weight: float = 0.2

@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 from torch.nn.functional import embedding, leaky_relu, normalize
 
 from rlea.graph import GraphPair, Ids
-from rlea.models.edges import Edges, multiply, of_columns, of_rows
+from rlea.models.edges import Edges, both_ways, multiply, of_columns, of_rows
 from rlea.models.torch_optimisers import AdamModel, as_array, descend, to_device
 from rlea.models.training import Arrays, Device, Floats, Options, Schedule, train
 from rlea.models.triples import join_triples
@@ -277,16 +277,6 @@ def lent_triples(source: Ids, target: Ids, seeds: Ids) -> Ids:
         known = others[:, 0].astype(np.int64) * count + others[:, 2]
         lent.append(copies[~np.isin(copies[:, 0].astype(np.int64) * count + copies[:, 2], known)])
     return np.concatenate(lent)
-
-
-def both_ways(
-    heads: NDArray[Any], tails: NDArray[Any], num_entities: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Edges in both directions and of everyone with itself, each once: rows and columns."""
-    heads, tails, own = heads.astype(np.int64), tails.astype(np.int64), np.arange(num_entities)
-    keys = np.concatenate([heads * num_entities + tails, tails * num_entities + heads, own * num_entities + own])
-    rows, columns = np.divmod(np.unique(keys), num_entities)
-    return rows, columns
 
 
 def two_steps(triples: Ids, num_entities: int, settings: AliNetSettings, seed: int) -> NDArray[np.int64]:

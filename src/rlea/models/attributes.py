@@ -25,7 +25,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from rlea.graph import GraphPair, Ids, KnowledgeGraph, Literals
+from rlea.graph import GraphPair, Ids, Literals
 from rlea.models.kernels import FAST, GOLDEN, below, bits_of, one_thread
 from rlea.search.candidates import mix
 
@@ -37,12 +37,14 @@ _FORMS = (
     (DATETIME, re.compile(r"-?\d{4,}-\d\d(-\d\d)?(T.*)?(Z|[+-]\d\d:\d\d)?")),
 )
 # Types that XML Schema names; a type of another vocabulary, such as a currency, is told by the form of the value.
-_NAMED = dict.fromkeys(("date", "dateTime", "dateTimeStamp", "gYear", "gYearMonth", "gMonthDay", "gDay"), DATETIME)
-_NAMED |= dict.fromkeys(("time", "gMonth"), DATETIME)
-_NAMED |= dict.fromkeys(("double", "float", "decimal"), DOUBLE)
-_NAMED |= dict.fromkeys(("int", "integer", "long", "short", "byte", "nonNegativeInteger", "positiveInteger"), INTEGER)
-_NAMED |= dict.fromkeys(("unsignedInt", "unsignedLong", "negativeInteger", "nonPositiveInteger"), INTEGER)
-_NAMED |= dict.fromkeys(("string", "anyURI", "langString", "boolean"), STRING)
+_NAMES = {
+    DATETIME: "date dateTime dateTimeStamp time gYear gYearMonth gMonth gMonthDay gDay",
+    DOUBLE: "double float decimal",
+    INTEGER: "int integer long short byte unsignedInt unsignedLong"
+    " positiveInteger nonNegativeInteger negativeInteger nonPositiveInteger",
+    STRING: "string anyURI langString boolean",
+}
+_NAMED = {name: kind for kind, names in _NAMES.items() for name in names.split()}
 
 _KEPT = "similar."  # before the names of arrays in a checkpoint
 _BLOCK = 256  # entities compared with all of the other graph at a time
@@ -96,10 +98,7 @@ def type_of_value(value: str, datatype: str = "") -> int:
     named = _NAMED.get(re.split(r"[#/:]", datatype)[-1])
     if named is not None:
         return named
-    for number, form in _FORMS:
-        if form.fullmatch(value):
-            return number
-    return STRING
+    return next((number for number, form in _FORMS if form.fullmatch(value)), STRING)
 
 
 def types_of_attributes(literals: Literals, num_attributes: int) -> NDArray[np.int8]:
@@ -130,27 +129,23 @@ def collect_occurrences(pair: GraphPair, share: float) -> Occurrences:
         entity_ids.append(first_entity + facts.entity_ids[kept])
         attribute_ids.append(first_attribute + facts.attribute_ids[kept])
         types.append(types_of_attributes(facts, number))
+    parts = np.concatenate(entity_ids), np.concatenate(attribute_ids)
     num_entities = pair.source.num_entities + pair.target.num_entities
-    keys = _keys(np.concatenate(entity_ids), np.concatenate(attribute_ids), sum(map(len, types)))
-    return _by_row(keys, num_entities, np.concatenate(types), len(pair.source.attributes))
+    return _by_row(*parts, num_entities, np.concatenate(types), len(pair.source.attributes))
 
 
 def merge_rows(occurrences: Occurrences, row_of: Ids) -> Occurrences:
     """The attributes of all rows i with the same `row_of[i]` together; as many rows as before."""
     num_rows = len(occurrences.begins) - 1
     rows = row_of[np.repeat(np.arange(num_rows), occurrences.counts)]
-    keys = _keys(rows, occurrences.attribute_ids, len(occurrences.types))
-    return _by_row(keys, num_rows, occurrences.types, occurrences.num_source_attributes)
+    types, num_source = occurrences.types, occurrences.num_source_attributes
+    return _by_row(rows, occurrences.attribute_ids, num_rows, types, num_source)
 
 
-def _keys(rows: Ids, attribute_ids: Ids, num_attributes: int) -> NDArray[np.int64]:
-    return rows.astype(np.int64) * num_attributes + attribute_ids
-
-
-def _by_row(keys: NDArray[np.int64], num_rows: int, types: NDArray[np.int8], num_source_attributes: int) -> Occurrences:
-    keys = np.unique(keys)
+def _by_row(rows: Ids, attribute_ids: Ids, num_rows: int, types: NDArray[np.int8], num_source: int) -> Occurrences:
+    keys = np.unique(rows.astype(np.int64) * len(types) + attribute_ids)
     begins = np.searchsorted(keys, np.arange(num_rows + 1) * len(types)).astype(np.int64)
-    return Occurrences(begins, (keys % len(types)).astype(np.int32), types, num_source_attributes)
+    return Occurrences(begins, (keys % len(types)).astype(np.int32), types, num_source)
 
 
 def learn_vectors(
@@ -241,16 +236,9 @@ def why_unused(pair: GraphPair) -> str | None:
     for side, graph in (("source", pair.source), ("target", pair.target)):
         if len(graph.literals) == 0:
             return f"the {side} graph has none"
-    told = [_has_attributes(graph) for graph in (pair.source, pair.target)]
-    if not (told[0][pair.train.source_ids] & told[1][pair.train.target_ids]).any():
-        return "no seed has any in both graphs"
-    return None
-
-
-def _has_attributes(graph: KnowledgeGraph) -> NDArray[np.bool_]:
-    result = np.zeros(graph.num_entities, dtype=np.bool_)
-    result[graph.literals.entity_ids] = True
-    return result
+    in_source = np.isin(pair.train.source_ids, pair.source.literals.entity_ids)
+    in_target = np.isin(pair.train.target_ids, pair.target.literals.entity_ids)
+    return None if (in_source & in_target).any() else "no seed has any in both graphs"
 
 
 @numba.njit(cache=True, fastmath=FAST, error_model="numpy")

@@ -33,7 +33,6 @@ from rlea.models.aligne import AlignE, AlignESettings, CompiledTrainer, TorchTra
 from rlea.models.kernels import one_thread
 from rlea.models.torch_optimisers import Adagrad, descend_batches
 from rlea.models.training import Arrays, Device, Floats, Options, train
-from rlea.models.translation_step import Table
 from rlea.models.triples import JointTriples, join_triples, shuffled, swapped_copies
 from rlea.search.embeddings import Embeddings
 
@@ -209,35 +208,34 @@ class CompiledCopies:
         self.table, self.sums, self.learning_rate = trainer.table, sums.copy(), trainer.settings.learning_rate
 
     def learn(self, triples: Ids, cuts: list[int]) -> float:
-        return sum(copies_step(self.table, self.sums, triples[a:b], self.learning_rate) for a, b in pairwise(cuts))
+        return sum(self.step(triples[a:b]) for a, b in pairwise(cuts))
+
+    def step(self, triples: Ids) -> float:
+        """The loss of a batch before the step; raw vectors and Adagrad's sums are moved down its gradient."""
+        from scipy.sparse import csr_array
+
+        (raw, scales), sums = self.table, self.sums
+        rows, places = np.unique(triples, return_inverse=True)
+        places = places.reshape(-1, 3)
+        units = self.table.units(rows)
+        head, relation, tail = places.T
+        difference = units[head] + units[relation] - units[tail]  # (batch, dim)
+        scores = np.einsum("bd,bd->b", difference, difference)
+        # The gradient of -log sigmoid(-f) is 2 sigmoid(f) (h + r - t) for h and r, and minus that for t.
+        slopes = 2 / (1 + np.exp(-scores))
+        factors = np.concatenate([slopes, slopes, -slopes])
+        numbers = np.tile(np.arange(len(triples)), 3)
+        gradient = csr_array((factors, (places.T.ravel(), numbers)), shape=(len(rows), len(triples))) @ difference
+        along = np.einsum("rd,rd->r", gradient, units)
+        gradient = (gradient - along[:, None] * units) * scales[rows, None]  # through x / |x|
+        squares = sums[rows] + gradient * gradient
+        moved = raw[rows] - np.float32(self.learning_rate) * gradient / np.sqrt(squares)
+        sums[rows], raw[rows] = squares, moved
+        scales[rows] = 1 / np.sqrt(np.maximum(np.einsum("rd,rd->r", moved, moved), np.float32(1e-12)))
+        return float(np.logaddexp(0, scores).sum(dtype=np.float64))
 
     def squares(self) -> Floats:
         return self.sums
-
-
-def copies_step(table: Table, sums: Floats, triples: Ids, learning_rate: float) -> float:
-    """The loss of a batch before the step; raw vectors and Adagrad's `sums` are moved down its gradient."""
-    from scipy.sparse import csr_array
-
-    raw, scales = table.raw, table.scales
-    rows, places = np.unique(triples, return_inverse=True)
-    places = places.reshape(-1, 3)
-    units = raw[rows] * scales[rows, None]
-    head, relation, tail = places.T
-    difference = units[head] + units[relation] - units[tail]  # (batch, dim)
-    scores = np.einsum("bd,bd->b", difference, difference)
-    # The gradient of -log sigmoid(-f) is 2 sigmoid(f) (h + r - t) for h and r, and minus that for t.
-    slopes = 2 / (1 + np.exp(-scores))
-    factors = np.concatenate([slopes, slopes, -slopes])
-    numbers = np.tile(np.arange(len(triples)), 3)
-    gradient = csr_array((factors, (places.T.ravel(), numbers)), shape=(len(rows), len(triples))) @ difference
-    along = np.einsum("rd,rd->r", gradient, units)
-    gradient = (gradient - along[:, None] * units) * scales[rows, None]  # through x / |x|
-    squares = sums[rows] + gradient * gradient
-    moved = raw[rows] - np.float32(learning_rate) * gradient / np.sqrt(squares)
-    sums[rows], raw[rows] = squares, moved
-    scales[rows] = 1 / np.sqrt(np.maximum(np.einsum("rd,rd->r", moved, moved), np.float32(1e-12)))
-    return float(np.logaddexp(0, scores).sum(dtype=np.float64))
 
 
 def train_bootea(pair: GraphPair, settings: BootEASettings | None = None, **options: Unpack[Options]) -> Embeddings:

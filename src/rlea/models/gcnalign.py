@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 from torch.nn.functional import embedding, normalize
 
 from rlea.graph import GraphPair, Ids, KnowledgeGraph
-from rlea.models.edges import Edges, multiply
+from rlea.models.edges import SparseMatrix
 from rlea.models.torch_optimisers import as_array, to_device
 from rlea.models.training import Arrays, Device, Floats, Options, Schedule, TrainedModel, train
 from rlea.models.triples import initial_vectors, join_triples
@@ -81,16 +81,15 @@ class GcnAlign(TrainedModel):
     def __init__(self, pair: GraphPair, settings: GcnAlignSettings, seed: int, device: Device) -> None:
         super().__init__(pair, settings, seed, device)
         rows, columns, weights = adjacency(pair, settings.weight_floor)
-        edges, order = Edges.of(rows, columns, (self.num_entities, self.num_entities), device)
-        self.matrix = SparseMatrix(edges, torch.as_tensor(weights[order], device=device))
+        self.matrix = SparseMatrix.of(rows, columns, weights, (self.num_entities, self.num_entities), device)
         self.features: SparseMatrix | None = None
         # Attributes can tell something only where both graphs have some, and they have weight.
         has_attributes = len(pair.source.literals) > 0 and len(pair.target.literals) > 0
         if has_attributes and settings.structure_weight < 1:
             owners, attributes = attribute_bags(pair, settings.attribute_share)
             self.num_attributes = int(attributes.max()) + 1
-            bags, _ = Edges.of(owners, attributes, (self.num_entities, self.num_attributes), device)
-            self.features = SparseMatrix(bags, torch.ones(len(bags), device=device))
+            shape = self.num_entities, self.num_attributes
+            self.features = SparseMatrix.of(owners, attributes, np.ones(len(owners)), shape, device)
         self.info = {"attributes": self.features is not None}
 
     def start(self, epoch: int, saved: Arrays) -> None:
@@ -129,17 +128,6 @@ class GcnAlign(TrainedModel):
         random = np.random.default_rng([self.seed, epoch])
         shape = (2, len(self.seeds), self.settings.num_negatives)
         return random.integers(0, self.num_entities, shape, dtype=np.int32)
-
-
-@dataclass(frozen=True, eq=False)
-class SparseMatrix:
-    """A fixed sparse matrix, to be multiplied with tables of vectors."""
-
-    edges: Edges
-    weights: torch.Tensor  # (num_edges,)
-
-    def __matmul__(self, vectors: torch.Tensor) -> torch.Tensor:
-        return multiply(self.edges, self.weights, vectors)
 
 
 class Channel:

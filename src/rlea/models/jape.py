@@ -42,8 +42,8 @@ from rlea.models.kernels import add_scaled, dot
 from rlea.models.negatives import Sampler
 from rlea.models.row_optimisers import adagrad_step
 from rlea.models.torch_optimisers import descend, to_device
-from rlea.models.training import Arrays, Device, Floats, Options, Schedule, train
-from rlea.models.translation import TranslationModel, triple_scores
+from rlea.models.training import Arrays, Device, Floats, Options, train
+from rlea.models.translation import AdagradSettings, TranslationModel, triple_scores
 from rlea.models.translation_step import Gradient, Table
 from rlea.models.triples import shuffled
 from rlea.search.embeddings import Embeddings
@@ -52,17 +52,12 @@ _FARTHEST = 10.0  # more than |h + r - t|^2 of unit vectors can be
 
 
 @dataclass(frozen=True)
-class JAPESettings(Schedule):
+class JAPESettings(AdagradSettings):
     """Settings of JAPE; the defaults are the published ones unless the comment says otherwise."""
 
     title: ClassVar[str] = "JAPE"
     may_be_zero: ClassVar[tuple[str, ...]] = ("negative_weight", "similarity_weight")
     at_most_one: ClassVar[tuple[str, ...]] = ("attribute_share", "min_similarity")
-    dim: int = 100
-    learning_rate: float = 0.01  # Adagrad
-    initial_squares: float = 0.1  # Adagrad's sums start here: what the published runs' framework does unasked
-    max_epochs: int = 2000
-    batch_size: int = 5000
     negative_weight: float = 0.1
     num_negatives: int = 1  # per positive, any entity of its graph
     attribute_epochs: int = 200

@@ -27,23 +27,18 @@ from rlea.graph import GraphPair, Ids
 from rlea.models.kernels import one_thread
 from rlea.models.row_optimisers import adagrad_step
 from rlea.models.torch_optimisers import Adagrad, as_array, descend_batches
-from rlea.models.training import Arrays, Device, Floats, Options, Schedule, train
-from rlea.models.translation import CompiledTable, TorchTable, TwoSpaces, orthogonal, parts
+from rlea.models.training import Arrays, Device, Floats, Options, train
+from rlea.models.translation import AdagradSettings, CompiledTable, TorchTable, TwoSpaces, orthogonal, parts
 from rlea.models.translation_step import distance_gradient, row_gradient
 from rlea.models.triples import initial_vectors, shuffled
 from rlea.search.embeddings import Embeddings
 
 
 @dataclass(frozen=True)
-class MTransESettings(Schedule):
+class MTransESettings(AdagradSettings):
     """Settings of MTransE; the defaults are the published ones unless the comment says otherwise."""
 
     title: ClassVar[str] = "MTransE"
-    dim: int = 100
-    learning_rate: float = 0.01  # Adagrad
-    initial_squares: float = 0.1  # Adagrad's sums start here: what the published runs' framework does unasked
-    max_epochs: int = 2000
-    batch_size: int = 5000
     mapping_weight: float = 5.0
     valid_from: int = 100
     valid_every: int = 10

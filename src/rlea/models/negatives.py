@@ -5,9 +5,8 @@ Draws are hashes of (seed, epoch, number of the triple, draw), not a stream, so 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -24,8 +23,7 @@ _PARTS = 32  # shares of the rows that threads take, fixed so that the blocks ar
 _BLOCK = 128  # rows of similarities held at a time
 
 
-@dataclass(frozen=True, eq=False)
-class Sampler:
+class Sampler(NamedTuple):
     """What drawing negatives needs: where each graph's entities lie, and the true triples as a hash set."""
 
     num_source_entities: int
@@ -51,18 +49,8 @@ class Sampler:
         """
         negatives = np.empty((len(positives), num_negatives), dtype=np.int32)
         corrupt_tail = np.empty(len(positives), dtype=np.bool_)
-        _draw(
-            positives,
-            np.empty((0, 0), dtype=np.int32) if neighbours is None else neighbours,
-            self.known,
-            self.num_source_entities,
-            self.num_entities,
-            self.num_relations,
-            np.uint64(seed),
-            np.uint64(epoch),
-            negatives,
-            corrupt_tail,
-        )
+        near = np.empty((0, 0), dtype=np.int32) if neighbours is None else neighbours
+        _draw(self, positives, near, np.uint64(seed), np.uint64(epoch), negatives, corrupt_tail)
         return negatives, corrupt_tail
 
 
@@ -139,17 +127,9 @@ def _fill_known(known: Any, triples: Any, num_relations: Any, num_entities: Any)
 
 @numba.njit(parallel=True, cache=True)
 def _draw(
-    positives: Any,
-    neighbours: Any,
-    known: Any,
-    num_source: Any,
-    num_entities: Any,
-    num_relations: Any,
-    seed: Any,
-    epoch: Any,
-    negatives: Any,
-    corrupt_tail: Any,
+    sampler: Any, positives: Any, neighbours: Any, seed: Any, epoch: Any, negatives: Any, corrupt_tail: Any
 ) -> None:
+    num_source, num_entities, num_relations, known = sampler
     epoch_key = bits_of(bits_of(seed) ^ epoch)
     width = neighbours.shape[1]
     for i in numba.prange(len(positives)):

@@ -28,16 +28,15 @@ Trained by the margin ranking loss of `rlea.models.ranking` over the seeds and t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Unpack
+from typing import ClassVar, Unpack
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch.nn.functional import leaky_relu, normalize
 
 from rlea.errors import InputError
 from rlea.graph import GraphPair, Ids
-from rlea.models.edges import Edges, multiply, softmax_by_row
+from rlea.models.edges import Edges, SparseMatrix, both_ways, distinct, multiply, softmax_by_row
 from rlea.models.name_vectors import NameVectors, name_vectors
 from rlea.models.ranking import Negatives, nearest, ranking_loss
 from rlea.models.torch_optimisers import AdamModel, as_array, descend
@@ -173,7 +172,7 @@ class Network:
 
     def show_relations(self, x: torch.Tensor) -> torch.Tensor:
         """c: the mean vectors of the heads and of the tails of every relation, (num_relations, 2 dim)."""
-        return torch.cat([multiply(edges, weights, x) for edges, weights in self.means], dim=1)
+        return torch.cat([means @ x for means in self.means], dim=1)
 
     def attend_dual(
         self, shown: torch.Tensor, values: torch.Tensor, parameters: dict[str, torch.Tensor], turn: int
@@ -194,8 +193,7 @@ class Network:
 
     def convolve(self, h: torch.Tensor, parameters: dict[str, torch.Tensor], layer: int) -> torch.Tensor:
         """One layer of graph convolution behind its highway gate."""
-        edges, weights = self.adjacency
-        convolved = (multiply(edges, weights, h) * parameters[f"gcn{layer}.diagonal"]).relu()
+        convolved = ((self.adjacency @ h) * parameters[f"gcn{layer}.diagonal"]).relu()
         gate = torch.addmm(parameters[f"gate{layer}.bias"], h, parameters[f"gate{layer}.kernel"]).sigmoid()
         return torch.lerp(h, convolved, gate)
 
@@ -209,7 +207,7 @@ def dual_graph(triples: Ids, num_relations: int, num_entities: int) -> Floats:
 
     result = np.zeros((num_relations, num_relations), dtype=np.float32)
     for column in (0, 2):
-        members = _distinct(triples[:, 1], triples[:, column], num_entities)
+        members = distinct(triples[:, 1], triples[:, column], num_entities)
         ones = np.ones(len(members[0]), dtype=np.float32)
         sets = csr_matrix((ones, members), shape=(num_relations, num_entities))
         shared = (sets @ sets.T).toarray()
@@ -221,28 +219,18 @@ def dual_graph(triples: Ids, num_relations: int, num_entities: int) -> Floats:
 
 def mean_of(
     relations: Ids, entities: Ids, num_relations: int, num_entities: int, device: Device = "cpu"
-) -> tuple[Edges, torch.Tensor]:
+) -> SparseMatrix:
     """The matrix that takes vectors of entities to their mean over each relation's distinct `entities`."""
-    rows, columns = _distinct(relations, entities, num_entities)
-    weights = (1 / np.bincount(rows, minlength=num_relations)[rows]).astype(np.float32)
-    edges, order = Edges.of(rows, columns, (num_relations, num_entities), device)
-    return edges, torch.as_tensor(weights[order], device=device)
+    rows, columns = distinct(relations, entities, num_entities)
+    weights = 1 / np.bincount(rows, minlength=num_relations)[rows]
+    return SparseMatrix.of(rows, columns, weights, (num_relations, num_entities), device)
 
 
-def normalised_adjacency(triples: Ids, num_entities: int, device: Device = "cpu") -> tuple[Edges, torch.Tensor]:
+def normalised_adjacency(triples: Ids, num_entities: int, device: Device = "cpu") -> SparseMatrix:
     """D^-1/2 A D^-1/2 for the graph without directions, relations and repetitions, with self-loops."""
-    heads, tails, everyone = triples[:, 0], triples[:, 2], np.arange(num_entities)
-    rows, columns = _distinct(
-        np.concatenate([heads, tails, everyone]), np.concatenate([tails, heads, everyone]), num_entities
-    )
+    rows, columns = both_ways(triples[:, 0], triples[:, 2], num_entities)
     scales = 1 / np.sqrt(np.bincount(rows, minlength=num_entities))
-    edges, order = Edges.of(rows, columns, (num_entities, num_entities), device)
-    return edges, torch.as_tensor((scales[rows] * scales[columns])[order].astype(np.float32), device=device)
-
-
-def _distinct(rows: Any, columns: Any, num_columns: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The places (row, column), each once, row after row."""
-    return np.divmod(np.unique(np.asarray(rows, dtype=np.int64) * num_columns + columns), num_columns)
+    return SparseMatrix.of(rows, columns, scales[rows] * scales[columns], (num_entities, num_entities), device)
 
 
 def train_rdgcn(pair: GraphPair, settings: RDGCNSettings | None = None, **options: Unpack[Options]) -> Embeddings:

@@ -4,6 +4,7 @@ relation. It is trained in torch, in the words of the papers, or by the same ste
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,9 +14,20 @@ from torch.nn.functional import normalize
 from rlea.graph import GraphPair, Ids
 from rlea.models.kernels import one_thread
 from rlea.models.torch_optimisers import as_array
-from rlea.models.training import Arrays, Device, Floats, TrainedModel
+from rlea.models.training import Arrays, Device, Floats, Schedule, TrainedModel
 from rlea.models.translation_step import Table
 from rlea.models.triples import initial_vectors, join_triples
+
+
+@dataclass(frozen=True)
+class AdagradSettings(Schedule):
+    """Settings that AlignE, JAPE and MTransE have in common."""
+
+    dim: int = 100
+    learning_rate: float = 0.01  # Adagrad
+    initial_squares: float = 0.1  # Adagrad's sums start here: what the published runs' framework does unasked
+    max_epochs: int = 2000
+    batch_size: int = 5000
 
 
 class TorchTable:

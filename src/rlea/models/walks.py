@@ -12,8 +12,7 @@ Draws are hashes of (seed, number of the walk, draw), not a stream, so that any 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -25,8 +24,7 @@ from rlea.models.triples import JointTriples, swapped_copies
 from rlea.search.candidates import mix
 
 
-@dataclass(frozen=True, eq=False)
-class JointGraph:
+class JointGraph(NamedTuple):
     """Triples of both graphs, their reverses and their swapped copies, sorted by head; joint ids.
 
     The reverse of relation r has the id num_relations + r.
@@ -75,17 +73,7 @@ def draw_walks(
     always return to.
     """
     walks = np.empty((per_triple * len(graph.triples), length), dtype=np.int32)
-    _walk(
-        graph.triples,
-        graph.begins,
-        graph.neighbours,
-        graph.neighbour_begins,
-        graph.num_source_entities,
-        depth_bias,
-        cross_bias,
-        np.uint64(seed),
-        walks,
-    )
+    _walk(graph, depth_bias, cross_bias, np.uint64(seed), walks)
     return walks
 
 
@@ -106,18 +94,9 @@ def _is_neighbour(neighbours: Any, begin: Any, end: Any, entity: Any) -> Any:
 
 
 @numba.njit(parallel=True, cache=True)
-def _walk(
-    triples: Any,
-    begins: Any,
-    neighbours: Any,
-    neighbour_begins: Any,
-    num_source: Any,
-    depth_bias: Any,
-    cross_bias: Any,
-    seed: Any,
-    walks: Any,
-) -> None:
+def _walk(graph: Any, depth_bias: Any, cross_bias: Any, seed: Any, walks: Any) -> None:
     """Draw any triple of the entity, and draw again by chance where its bias is not the highest."""
+    triples, begins, neighbours, neighbour_begins, num_source, _ = graph
     highest = max(depth_bias, 1 - depth_bias) * max(cross_bias, 1 - cross_bias)
     for w in numba.prange(len(walks)):
         walk = walks[w]
