@@ -221,10 +221,15 @@ def choose_device(device: str) -> Device:
     return "cpu"
 
 
-def require_data(pair: GraphPair, model: str, seed: int) -> None:
-    """Refuse what no model can be trained on: no seeds, no triples, a random seed out of range."""
+def require_seed(seed: int) -> None:
+    """Refuse a random seed out of range."""
     if not 0 <= seed < 2**63:
         raise InputError(f"the seed is {seed}", remedy="give a number from 0 to 2^63 - 1")
+
+
+def require_data(pair: GraphPair, model: str, seed: int) -> None:
+    """Refuse what no model can be trained on: no seeds, no triples, a random seed out of range."""
+    require_seed(seed)
     if len(pair.train) == 0:
         raise InputError(
             f"{pair.name} has no training links, and {model} needs some to bring two graphs into one space",
