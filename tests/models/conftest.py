@@ -1,6 +1,7 @@
 """Small pairs, and tables and batches to try a training step on."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,6 +26,13 @@ def one_torch_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+def started(model: type[Any], pair: GraphPair, settings: Any) -> Any:
+    """A model before its first epoch."""
+    training = model(pair, settings, 0, "cpu")
+    training.start(0, {})
+    return training
 
 
 def bytes_of(embeddings: Embeddings) -> bytes:

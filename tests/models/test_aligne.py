@@ -8,6 +8,8 @@ from rlea.graph import GraphPair
 from rlea.models import aligne
 from rlea.models.aligne import AlignE, AlignESettings
 
+from .conftest import started
+
 SHORT = AlignESettings(dim=16, batch_size=300, refresh_every=3)
 
 
@@ -23,8 +25,7 @@ def test_the_old_table_of_neighbours_is_gone_before_a_new_one_is_made(pair: Grap
         return found
 
     monkeypatch.setattr(aligne, "nearest_neighbours", watch)
-    model = AlignE(pair, SHORT, 0, "cpu")
-    model.start(0, {})
+    model = started(AlignE, pair, SHORT)
     for epoch in range(1, 11):
         model.run_epoch(epoch)
     assert still_there == [0, 0, 0]  # before epochs 4, 7 and 10

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from rlea.graph import GraphPair
-from rlea.io.synthetic import SyntheticSettings, generate
 from rlea.models.alinet import (
     AliNet,
     AliNetSettings,
@@ -24,20 +23,11 @@ from rlea.models.alinet import (
 )
 from rlea.models.edges import Edges, both_ways
 
+from .conftest import started
+
 SHORT = AliNetSettings(
     input_dim=16, hidden_dim=12, output_dim=8, batch_size=20, num_neighbours=15, relation_triples=100, refresh_every=3
 )
-
-
-@pytest.fixture(scope="module")
-def pair() -> GraphPair:
-    return generate(SyntheticSettings(num_entities=120, triples_per_entity=3, drop=0, add=0))
-
-
-def started(pair: GraphPair, settings: AliNetSettings) -> AliNet:
-    model = AliNet(pair, settings, 0, "cpu")
-    model.start(0, {})
-    return model
 
 
 def small_graph() -> Graph:
@@ -173,7 +163,7 @@ def test_memory_does_not_grow_with_the_paths_that_are_not_looked_at(max_paths: i
 
 def test_a_step_follows_the_gradient_with_adam(pair: GraphPair):
     settings = replace(SHORT, batch_size=1000)
-    model, other = (started(pair, settings) for _ in range(2))
+    model, other = (started(AliNet, pair, settings) for _ in range(2))
     reported = model.run_epoch(1)
     random = np.random.default_rng([0, 1])
     order, negatives = random.permutation(len(pair.train)), other._draw(random)
@@ -191,7 +181,7 @@ def test_a_step_follows_the_gradient_with_adam(pair: GraphPair):
 
 
 def test_negatives_are_near_the_end_that_stays(pair: GraphPair):
-    model = started(pair, SHORT)
+    model = started(AliNet, pair, SHORT)
     first = model._draw(np.random.default_rng(0))
     assert (first[0].max(), first[1].min()) == (119, 120)
     model.neighbours = model._find_neighbours()

@@ -24,7 +24,7 @@ from rlea.models.bootea import (
 from rlea.models.early_stop import hits_at_1
 from rlea.models.triples import JointTriples
 
-from .conftest import bytes_of
+from .conftest import bytes_of, started
 
 # Labels, neighbour searches and validations that do not fall on the same epochs: a checkpoint must keep them apart.
 # The rate is high, so that a few epochs are enough for the last to be the best.
@@ -132,14 +132,8 @@ def test_candidates_are_the_nearest_of_either():
 def test_editing_keeps_the_more_similar_label(
     old: list[tuple[int, int]], new: list[tuple[int, int]], kept: list[tuple[int, int]]
 ):
-    source, target = at(0, 30, 60), at(1, 28, 70)
-    edited = edit_labels(
-        Links.of([i for i, _ in old], [j for _, j in old]),
-        Links.of([i for i, _ in new], [j for _, j in new]),
-        source,
-        target,
-    )
-    assert pairs_of(edited) == kept
+    labels = [Links.of([i for i, _ in pairs], [j for _, j in pairs]) for pairs in (old, new)]
+    assert pairs_of(edit_labels(*labels, at(0, 30, 60), at(1, 28, 70))) == kept
 
 
 def test_of_equally_similar_labels_the_new_one_stays():
@@ -208,8 +202,7 @@ def test_learns_a_planted_alignment_better_than_aligne():
 
 
 def test_seeds_are_not_labelled_and_the_rest_is_looked_at(pair: GraphPair):
-    training = BootEA(pair, SHORT, 0, "cpu")
-    training.start(0, {})
+    training = started(BootEA, pair, SHORT)
     for epoch in range(1, 22):
         training.run_epoch(epoch)
     labels = training.labels

@@ -7,7 +7,6 @@ import torch
 
 from rlea.graph import GraphPair, KnowledgeGraph, Links
 from rlea.graph.masking import hide
-from rlea.io.synthetic import SyntheticSettings, generate
 from rlea.models import gcnalign
 from rlea.models.gcnalign import (
     GcnAlign,
@@ -19,21 +18,9 @@ from rlea.models.gcnalign import (
     train_gcnalign,
 )
 
-# Draws of negatives and validations that do not fall on the same epochs, so that a resumed run must keep both apart.
-SHORT = GcnAlignSettings(
-    dim=16, attribute_dim=8, max_epochs=14, refresh_every=3, valid_from=4, valid_every=4, patience=9
-)
+from .conftest import started
 
-
-@pytest.fixture(scope="module")
-def pair() -> GraphPair:
-    return generate(SyntheticSettings(num_entities=120, drop=0, add=0))
-
-
-def started(pair: GraphPair) -> GcnAlign:
-    model = GcnAlign(pair, SHORT, 0, "cpu")
-    model.start(0, {})
-    return model
+SHORT = GcnAlignSettings(dim=16, attribute_dim=8, refresh_every=3)
 
 
 def graph(triples: list[tuple[str, str, str]], had: list[tuple[str, str]] = ()) -> KnowledgeGraph:
@@ -86,7 +73,7 @@ def test_attributes_are_numbered_across_graphs_and_rare_ones_left_out():
 
 def test_the_layers_are_the_products_of_the_paper():
     pair = tiny()
-    model = started(pair)
+    model = started(GcnAlign, pair, SHORT)
     rows, columns, weights = adjacency(pair, SHORT.weight_floor)
     matrix = torch.zeros(5, 5).index_put((torch.tensor(rows), torch.tensor(columns)), torch.tensor(weights))
     features = torch.zeros(5, 2)  # of age, sex and size the two most frequent: age and sex
@@ -109,7 +96,7 @@ def test_the_loss_by_hand():
 
 
 def test_a_step_goes_down_the_gradient(pair: GraphPair):
-    model = started(pair)
+    model = started(GcnAlign, pair, SHORT)
     before = [channel.table.detach().clone().requires_grad_() for channel in model.channels]
     reported = model.run_epoch(1)
     seeds, negatives = torch.tensor(model.seeds).long(), torch.tensor(model._draw(1)).long()
@@ -124,7 +111,7 @@ def test_a_step_goes_down_the_gradient(pair: GraphPair):
 
 
 def test_negatives_are_drawn_anew_every_few_epochs(pair: GraphPair, monkeypatch: pytest.MonkeyPatch):
-    model, drawn = started(pair), []
+    model, drawn = started(GcnAlign, pair, SHORT), []
     monkeypatch.setattr(gcnalign, "margin_loss", lambda *given: drawn.append(given[2]) or margin_loss(*given))
     for epoch in range(1, 8):
         model.run_epoch(epoch)

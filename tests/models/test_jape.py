@@ -8,7 +8,7 @@ from rlea.graph import LITERAL_COLUMNS, GraphPair, KnowledgeGraph, Links
 from rlea.graph.masking import hide
 from rlea.models.jape import JAPE, JAPESettings, shared_rows, train_jape
 
-from .conftest import bytes_of
+from .conftest import bytes_of, started
 
 # A similarity that pairs do reach, and a weight that shows within a few epochs.
 SHORT = JAPESettings(
@@ -53,8 +53,7 @@ def attributes_only() -> GraphPair:
 
 def test_attributes_draw_entities_of_a_kind_together():
     settings = replace(SHORT, min_similarity=0.7, attribute_epochs=100, attribute_share=1.0, similarity_weight=1.0)
-    model = JAPE(attributes_only(), settings, 0, "cpu")
-    model.start(0, {})
+    model = started(JAPE, attributes_only(), settings)
     assert model.similar is not None
     assert model.similar.num_pairs == 120 * settings.max_matches
     of_film = np.tile(np.arange(60) < 30, 2)

@@ -6,7 +6,6 @@ import torch
 from torch.nn.functional import logsigmoid
 
 from rlea.graph import GraphPair
-from rlea.io.synthetic import SyntheticSettings, generate
 from rlea.models import rsn
 from rlea.models.rsn import (
     RSN,
@@ -21,13 +20,10 @@ from rlea.models.rsn import (
     walk_loss,
 )
 
+from .conftest import started
+
 SHORT = RSNSettings(dim=4, walk_length=5, batch_size=200)
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
-
-
-@pytest.fixture(scope="module")
-def pair() -> GraphPair:
-    return generate(SyntheticSettings(num_entities=40, triples_per_entity=3, num_relations=5))
 
 
 def random_parameters(num_entities: int, num_relations: int, dim: int) -> dict[str, torch.Tensor]:
@@ -147,8 +143,7 @@ def test_noise_scores_are_the_same_in_parts(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_one_step_of_training_goes_down_the_clipped_gradient(pair: GraphPair):
-    training = RSN(pair, replace(SHORT, clip=0.1), 0, "cpu")
-    training.start(0, {})
+    training = started(RSN, pair, replace(SHORT, clip=0.1))
     before = {name: value.detach().clone() for name, value in training.parameters.items()}
     training._step(training.walks[:50].long(), torch.Generator().manual_seed(0))
     norm = sum(float(value.grad.square().sum()) for value in training.parameters.values()) ** 0.5

@@ -11,18 +11,12 @@ import torch
 
 from rlea.errors import InputError
 from rlea.graph import Links
-from rlea.io.synthetic import SyntheticSettings, generate
 from rlea.models import training
 from rlea.models.aligne import AlignESettings, train_aligne
 from rlea.models.jape import JAPE, JAPESettings
 from rlea.models.training import Schedule, choose_device, identity, repeatable
 
 from .conftest import bytes_of
-
-
-@pytest.fixture(scope="module")
-def pair():
-    return generate(SyntheticSettings(num_entities=60))
 
 
 def test_every_setting_but_the_length_makes_another_run(pair):
@@ -93,8 +87,12 @@ def test_the_callers_way_of_summing_is_given_back(monkeypatch):
 SHORT = AlignESettings(dim=8, max_epochs=12, batch_size=300, refresh_every=3, valid_from=4, valid_every=4, patience=9)
 
 
-def test_seconds_are_those_of_the_whole_training(pair, tmp_path, monkeypatch):
-    path = tmp_path / "aligne.checkpoint"
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "aligne.checkpoint"
+
+
+def test_seconds_are_those_of_the_whole_training(pair, path, monkeypatch):
     clock = iter(range(0, 10**6, 100))  # every look at it is 100 s after the one before
     monkeypatch.setattr(training.time, "perf_counter", lambda: float(next(clock)))
     first = train_aligne(pair, SHORT, device="cpu", checkpoint=path, epochs=4)
@@ -105,8 +103,7 @@ def test_seconds_are_those_of_the_whole_training(pair, tmp_path, monkeypatch):
     assert (third.info["seconds"], third.info["resumed_at"]) == (300, [4, 8])
 
 
-def test_resuming_is_said(pair, tmp_path):
-    path = tmp_path / "aligne.checkpoint"
+def test_resuming_is_said(pair, path):
     train_aligne(pair, SHORT, device="cpu", checkpoint=path, epochs=7)
     told = []
     train_aligne(pair, SHORT, device="cpu", progress=lambda *call: told.append(call), checkpoint=path)
@@ -114,8 +111,7 @@ def test_resuming_is_said(pair, tmp_path):
     assert [call[1] for call in told[1:]] == list(range(5, 13))
 
 
-def test_a_checkpoint_beyond_the_epochs_asked_for_is_refused(pair, tmp_path):
-    path = tmp_path / "aligne.checkpoint"
+def test_a_checkpoint_beyond_the_epochs_asked_for_is_refused(pair, path):
     train_aligne(pair, SHORT, device="cpu", checkpoint=path, epochs=8)
     before = path.read_bytes()
     with pytest.raises(InputError, match=r"aligne\.checkpoint: is the checkpoint of epoch 8.*delete it.*--epochs 8 or"):
@@ -124,8 +120,7 @@ def test_a_checkpoint_beyond_the_epochs_asked_for_is_refused(pair, tmp_path):
     assert train_aligne(pair, SHORT, device="cpu", checkpoint=path, epochs=8).info["epochs"] == 8
 
 
-def test_a_finished_run_is_not_trained_again(pair, tmp_path):
-    path = tmp_path / "aligne.checkpoint"
+def test_a_finished_run_is_not_trained_again(pair, path):
     first = train_aligne(pair, SHORT, device="cpu", checkpoint=path)
 
     def fail(stage, done, total, note=""):
