@@ -91,19 +91,21 @@ def test_no_matching_has_a_larger_sum(cells: dict[tuple[int, int], float]):
 def test_labels_are_more_similar_than_the_limit():
     source, target = at(0, 90, 180), at(44, 136, 360)  # cos 44 = .719, cos 46 = .695
     every = np.arange(3, dtype=np.int32)
-    proposed = propose_labels(source, target, every, every, similarity_limit=0.7, num_candidates=2)
+    proposed = propose_labels(source, target, every, every, BootEASettings(similarity_limit=0.7, num_candidates=2))
     assert pairs_of(proposed) == [(0, 2), (2, 1)]  # source 1 lies 46 degrees from both targets it is near to
-    proposed = propose_labels(source, target, every, every, similarity_limit=0.69, num_candidates=2)
+    proposed = propose_labels(source, target, every, every, BootEASettings(similarity_limit=0.69, num_candidates=2))
     assert sorted(pairs_of(proposed)) == [(0, 2), (1, 0), (2, 1)]
 
 
 def test_only_the_entities_given_are_labelled():
     source, target = at(0, 10, 20), at(0, 10, 20)
     some = np.array([0, 2], dtype=np.int32)
-    proposed = propose_labels(source, target, some, some, similarity_limit=0.7, num_candidates=10)
+    proposed = propose_labels(source, target, some, some, BootEASettings(similarity_limit=0.7, num_candidates=10))
     assert sorted(pairs_of(proposed)) == [(0, 0), (2, 2)]
     nobody = np.zeros(0, dtype=np.int32)
-    assert len(propose_labels(source, target, nobody, some, similarity_limit=0.7, num_candidates=10)) == 0
+    assert (
+        len(propose_labels(source, target, nobody, some, BootEASettings(similarity_limit=0.7, num_candidates=10))) == 0
+    )
 
 
 def test_candidates_are_the_nearest_of_either():
@@ -111,7 +113,7 @@ def test_candidates_are_the_nearest_of_either():
     # one candidate each, source 1 gets a partner because a target chose it.
     source, target = at(4, 10), at(5, 20)
     every = np.arange(2, dtype=np.int32)
-    proposed = propose_labels(source, target, every, every, similarity_limit=0.7, num_candidates=1)
+    proposed = propose_labels(source, target, every, every, BootEASettings(similarity_limit=0.7, num_candidates=1))
     assert sorted(pairs_of(proposed)) == [(0, 0), (1, 1)]
 
 

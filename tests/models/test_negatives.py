@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rlea.models.aligne import AlignESettings
 from rlea.models.negatives import Sampler, nearest_neighbours
 from rlea.models.triples import JointTriples
 
@@ -13,8 +14,10 @@ def units(random: np.random.Generator, rows: int, dim: int = 8) -> np.ndarray:
 
 
 def search(vectors: np.ndarray, num_source: int, share: float, **changes: int) -> np.ndarray:
-    options = {"at_least": 1, "max_pool": 10_000, "seed": 0, "epoch": 1} | changes
-    return nearest_neighbours(vectors, num_source, share, **options)
+    options = {"num_negatives": 1, "max_pool": 10_000} | changes
+    epoch = options.pop("epoch", 1)
+    settings = AlignESettings(neighbour_share=share, **options)
+    return nearest_neighbours(vectors, num_source, settings, seed=0, epoch=epoch)
 
 
 def test_neighbours_on_a_circle_can_be_read_off():

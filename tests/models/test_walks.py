@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlea.graph import Ids, Links
+from rlea.models.rsn import RSNSettings
 from rlea.models.triples import JointTriples
 from rlea.models.walks import JointGraph, draw_walks
 
@@ -23,7 +24,8 @@ def joint(
 def draw(
     graph: JointGraph, length: int, per_triple: int = 1, depth: float = 0.5, cross: float = 0.5, seed: int = 0
 ) -> Ids:
-    return draw_walks(graph, length, per_triple=per_triple, depth_bias=depth, cross_bias=cross, seed=seed)
+    chosen = RSNSettings(walk_length=length, walks_per_triple=per_triple, depth_bias=depth, cross_bias=cross)
+    return draw_walks(graph, chosen, seed)
 
 
 def test_triples_are_read_both_ways_and_seeds_swapped_in_every_way():

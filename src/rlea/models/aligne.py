@@ -138,15 +138,7 @@ class AlignE(TranslationModel):
 
     def _find_neighbours(self, epoch: int) -> Ids:
         assert self.searched is not None
-        return nearest_neighbours(
-            self.searched,
-            self.num_source,
-            self.settings.neighbour_share,
-            at_least=self.settings.num_negatives,
-            max_pool=self.settings.max_pool,
-            seed=self.seed,
-            epoch=epoch,
-        )
+        return nearest_neighbours(self.searched, self.num_source, self.settings, seed=self.seed, epoch=epoch)
 
 
 def train_aligne(pair: GraphPair, settings: AlignESettings | None = None, **options: Unpack[Options]) -> Embeddings:

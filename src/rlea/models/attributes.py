@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numba
 import numpy as np
@@ -28,6 +28,9 @@ from numpy.typing import NDArray
 from rlea.graph import GraphPair, Ids, Literals
 from rlea.models.kernels import FAST, GOLDEN, below, bits_of, one_thread
 from rlea.search.candidates import mix
+
+if TYPE_CHECKING:
+    from rlea.models.jape import JAPESettings
 
 INTEGER, DOUBLE, DATETIME, STRING = range(4)
 
@@ -148,29 +151,21 @@ def _by_row(rows: Ids, attribute_ids: Ids, num_rows: int, types: NDArray[np.int8
     return Occurrences(begins, (keys % len(types)).astype(np.int32), types, num_source)
 
 
-def learn_vectors(
-    occurrences: Occurrences,
-    dim: int,
-    *,
-    epochs: int,
-    max_pairs: int,  # drawn in an epoch
-    num_negatives: int,
-    learning_rate: float,  # of the first epoch; falls to nothing along a line
-    seed: int,
-) -> NDArray[np.float32]:
+def learn_vectors(occurrences: Occurrences, settings: JAPESettings, seed: int) -> NDArray[np.float32]:
     """Vectors of the attributes, (num_attributes, dim). An epoch draws a pair of H for every occurrence."""
+    dim, epochs = settings.dim, settings.attribute_epochs
     random = np.random.default_rng([seed, 0, 2])
     vectors = random.uniform(-0.5 / dim, 0.5 / dim, (len(occurrences.types), dim)).astype(np.float32)
-    num_draws = min(max_pairs, len(occurrences.attribute_ids))
+    num_draws = min(settings.max_attribute_pairs, len(occurrences.attribute_ids))
     company = np.zeros_like(vectors)
     noise = np.sort(occurrences.attribute_ids)  # those of the source graph, then those of the target
     num_source = occurrences.num_source_attributes
     for epoch in range(epochs):
         random = np.random.default_rng([seed, epoch + 1, 2])
         first, second = draw_pairs(occurrences, num_draws, random)
-        rate = np.float32(learning_rate * (1 - epoch / epochs))
+        rate = np.float32(settings.attribute_learning_rate * (1 - epoch / epochs))
         bits = random.integers(2**63, dtype=np.uint64)
-        _skip_gram(vectors, company, first, second, noise, num_source, num_negatives, rate, bits)
+        _skip_gram(vectors, company, first, second, noise, num_source, settings.attribute_negatives, rate, bits)
     return vectors
 
 
@@ -206,9 +201,7 @@ def similar_entities(
     units: NDArray[np.float32],  # (num_entities, dim) by attributes, source entities first
     num_source_entities: int,
     row_of: Ids,  # (num_entities,) where the vector of an entity is kept
-    *,
-    min_similarity: float,
-    max_matches: int,  # per entity, the most similar
+    settings: JAPESettings,
     seed: int,
 ) -> Similar:
     """Both ways: for source entities their matches in the target, then for target entities those in the source."""
@@ -219,11 +212,11 @@ def similar_entities(
         (units[cut:], units[:cut], row_of[cut:], row_of[:cut]),
     ):
         asking, asked = np.flatnonzero(queries.any(axis=1)), np.flatnonzero(others.any(axis=1))
-        found = np.full((len(asking), max_matches), -1, dtype=np.int32)
-        scores = np.zeros((len(asking), max_matches), dtype=np.float32)
+        found = np.full((len(asking), settings.max_matches), -1, dtype=np.int32)
+        scores = np.zeros(found.shape, dtype=np.float32)
         with one_thread():  # the kernel is parallel over blocks
-            candidates = np.ascontiguousarray(others[asked]).T
-            _most_similar(queries[asking], candidates, np.float32(min_similarity), np.uint64(seed), found, scores)
+            least, candidates = np.float32(settings.min_similarity), np.ascontiguousarray(others[asked]).T
+            _most_similar(queries[asking], candidates, least, np.uint64(seed), found, scores)
         some = (found >= 0).any(axis=1)
         found, scores = found[some], scores[some]
         matches = np.where(found >= 0, other_rows[asked][found], 0).astype(np.int32)

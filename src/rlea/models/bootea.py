@@ -82,14 +82,7 @@ class BootEA(AlignE):
         settings = self.settings
         if epoch > 1 and (epoch - 1) % settings.label_every == 0:
             source, target = self.vectors()
-            proposed = propose_labels(
-                source,
-                target,
-                self.free_source,
-                self.free_target,
-                similarity_limit=settings.similarity_limit,
-                num_candidates=settings.num_candidates,
-            )
+            proposed = propose_labels(source, target, self.free_source, self.free_target, settings)
             self.labels = edit_labels(self.labels, proposed, source, target)
             if len(self.labels) > 0:
                 copies = copies_of_labels(self.unswapped, self.labels)
@@ -107,9 +100,7 @@ def propose_labels(
     target: Floats,  # (num_target_entities, dim) likewise
     source_ids: Ids,
     target_ids: Ids,
-    *,
-    similarity_limit: float,
-    num_candidates: int,
+    settings: BootEASettings,
 ) -> Links:
     """The one-to-one pairs of the given entities with the largest sum of similarities, all above the limit.
 
@@ -118,10 +109,9 @@ def propose_labels(
     from rlea.search.candidates import find_candidates
 
     with one_thread():
-        pairs = find_candidates(
-            Embeddings(source, target, measure="inner"), source_ids, target_ids, num_candidates
-        ).pairs
-    likely = np.flatnonzero(pairs.scores > similarity_limit)
+        vectors = Embeddings(source, target, measure="inner")
+        pairs = find_candidates(vectors, source_ids, target_ids, settings.num_candidates).pairs
+    likely = np.flatnonzero(pairs.scores > settings.similarity_limit)
     rows, columns = pairs.rows[likely], pairs.columns[likely]
     chosen = heaviest_matching(rows, columns, pairs.scores[likely])
     return Links.of(source_ids[rows[chosen]], target_ids[columns[chosen]])

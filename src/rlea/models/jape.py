@@ -193,23 +193,9 @@ def train_jape(pair: GraphPair, settings: JAPESettings | None = None, **options:
 def find_similar(pair: GraphPair, settings: JAPESettings, seed: int, row_of: Ids) -> Similar | None:
     """Which entities should have like vectors, by their attributes; None where there are none."""
     of_entities = collect_occurrences(pair, settings.attribute_share)
-    vectors = learn_vectors(
-        merge_rows(of_entities, row_of),
-        settings.dim,
-        epochs=settings.attribute_epochs,
-        max_pairs=settings.max_attribute_pairs,
-        num_negatives=settings.attribute_negatives,
-        learning_rate=settings.attribute_learning_rate,
-        seed=seed,
-    )
-    similar = similar_entities(
-        entity_vectors(of_entities, vectors),
-        pair.source.num_entities,
-        row_of,
-        min_similarity=settings.min_similarity,
-        max_matches=settings.max_matches,
-        seed=seed,
-    )
+    vectors = learn_vectors(merge_rows(of_entities, row_of), settings, seed)
+    units = entity_vectors(of_entities, vectors)
+    similar = similar_entities(units, pair.source.num_entities, row_of, settings, seed)
     return similar if len(similar.rows) > 0 else None
 
 

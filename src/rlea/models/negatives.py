@@ -6,7 +6,7 @@ Draws are hashes of (seed, epoch, number of the triple, draw), not a stream, so 
 from __future__ import annotations
 
 from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numba
 import numpy as np
@@ -16,6 +16,9 @@ from rlea.graph import Ids
 from rlea.models.kernels import FAST, below, bits_of, one_thread
 from rlea.models.triples import JointTriples
 from rlea.search.candidates import mix
+
+if TYPE_CHECKING:
+    from rlea.models.aligne import AlignESettings
 
 # After so many draws that hit true triples the negative is left out: in a tiny graph there may be no false triple.
 DRAWS = 32
@@ -55,16 +58,9 @@ class Sampler(NamedTuple):
 
 
 def nearest_neighbours(
-    units: NDArray[np.float32],
-    num_source_entities: int,
-    share: float,
-    *,
-    at_least: int,
-    max_pool: int,
-    seed: int,
-    epoch: int,
+    units: NDArray[np.float32], num_source_entities: int, settings: AlignESettings, *, seed: int, epoch: int
 ) -> Ids:
-    """For every entity, the `share` of its own graph that is most similar to it, itself left out, ordered by id.
+    """For every entity, the share of its own graph that is most similar to it, itself left out, ordered by id.
 
     `units` (num_entities, dim) are unit vectors, the source graph's first. A graph of more than `max_pool` entities
     is represented by that many, drawn anew for every `epoch`: the nearest tenth of a random sample is a random
@@ -76,9 +72,9 @@ def nearest_neighbours(
     start = 0
     for size in (num_source_entities, len(units) - num_source_entities):
         pool = np.arange(size)
-        if size > max_pool:
-            pool = np.sort(random.choice(size, max_pool, replace=False))
-        count = max(min(at_least, len(pool) - 1), min(len(pool) - 1, round(share * len(pool))))
+        if size > settings.max_pool:
+            pool = np.sort(random.choice(size, settings.max_pool, replace=False))
+        count = min(len(pool) - 1, max(settings.num_negatives, round(settings.neighbour_share * len(pool))))
         graphs.append((start, size, pool, count))
         start += size
     result = np.full((len(units), max(1, *(count for *_, count in graphs))), -1, dtype=np.int32)

@@ -86,15 +86,7 @@ class RSN(AdamModel):
     def __init__(self, pair: GraphPair, settings: RSNSettings, seed: int, device: Device) -> None:
         super().__init__(pair, settings, seed, device)
         graph = JointGraph.of(join_triples(pair, swap=False), pair.train)
-        walks = draw_walks(
-            graph,
-            settings.walk_length,
-            per_triple=settings.walks_per_triple,
-            depth_bias=settings.depth_bias,
-            cross_bias=settings.cross_bias,
-            seed=seed,
-        )
-        self.walks = torch.as_tensor(walks, device=device)
+        self.walks = torch.as_tensor(draw_walks(graph, settings, seed), device=device)
         self.sizes = graph.num_entities, 2 * graph.num_relations  # of the vocabularies
         self.samplers = {}
         for kind, column, size in zip(("entity", "relation"), (0, 1), self.sizes, strict=True):

@@ -12,7 +12,7 @@ Draws are hashes of (seed, number of the walk, draw), not a stream, so that any 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numba
 import numpy as np
@@ -22,6 +22,9 @@ from rlea.graph import Ids, Links
 from rlea.models.kernels import GOLDEN, below, bits_of
 from rlea.models.triples import JointTriples, swapped_copies
 from rlea.search.candidates import mix
+
+if TYPE_CHECKING:
+    from rlea.models.rsn import RSNSettings
 
 
 class JointGraph(NamedTuple):
@@ -64,16 +67,13 @@ class JointGraph(NamedTuple):
         )
 
 
-def draw_walks(
-    graph: JointGraph, length: int, *, per_triple: int, depth_bias: float, cross_bias: float, seed: int
-) -> Ids:
-    """`per_triple` walks that begin with each triple: (num_walks, length), entities and relations in turn.
+def draw_walks(graph: JointGraph, settings: RSNSettings, seed: int) -> Ids:
+    """`walks_per_triple` walks that begin with each triple: (num_walks, walk_length), entities and relations in turn.
 
-    `length` is odd, and the biases lie between 0 and 1, both left out. No walk ends early: where it came from, it can
-    always return to.
+    No walk ends early: where it came from, it can always return to.
     """
-    walks = np.empty((per_triple * len(graph.triples), length), dtype=np.int32)
-    _walk(graph, depth_bias, cross_bias, np.uint64(seed), walks)
+    walks = np.empty((settings.walks_per_triple * len(graph.triples), settings.walk_length), dtype=np.int32)
+    _walk(graph, settings.depth_bias, settings.cross_bias, np.uint64(seed), walks)
     return walks
 
 
