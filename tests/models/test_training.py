@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, fields, replace
 from typing import ClassVar
 
+import numpy as np
 import pytest
 import torch
 
@@ -14,6 +15,7 @@ from rlea.graph import Links
 from rlea.models import training
 from rlea.models.aligne import AlignESettings, train_aligne
 from rlea.models.jape import JAPE, JAPESettings
+from rlea.models.torch_optimisers import trained_tensors
 from rlea.models.training import Schedule, choose_device, identity, repeatable
 
 from .conftest import bytes_of
@@ -139,3 +141,15 @@ def test_returns_the_vectors_of_the_best_validation(pair):
     best = embeddings.info["epoch_of_vectors"]
     assert best < 40
     assert bytes_of(train_aligne(pair, settings, device="cpu", epochs=best)) == bytes_of(embeddings)
+
+
+def test_parameters_keep_the_order_of_fresh_ones_and_are_copies():
+    """A norm over all parameters rounds by their order, and files have an order of their own."""
+    fresh = {name: np.zeros(2, dtype=np.float32) for name in ("b", "c", "a")}
+    tensors = trained_tensors(fresh, {name: fresh[name] + 1 for name in ("a", "b", "c")}, "cpu")
+    assert list(tensors) == ["b", "c", "a"]
+    with torch.no_grad():
+        for tensor in (*tensors.values(), *trained_tensors(fresh, {}, "cpu").values()):
+            tensor += 1
+    assert [tensor.tolist() for tensor in tensors.values()] == [[2, 2]] * 3
+    assert not any(array.any() for array in fresh.values())
