@@ -5,9 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from rlea.errors import InputError
 from rlea.graph import GraphPair
-from rlea.io.synthetic import SyntheticSettings, generate
 from rlea.models.alinet import (
     AliNet,
     AliNetSettings,
@@ -15,44 +13,21 @@ from rlea.models.alinet import (
     TriplesByRelation,
     alignment_loss,
     attend,
-    both_ways,
     convolve,
     draw_distinct,
     join_layers,
     lent_triples,
     network,
     relation_loss,
-    train_alinet,
     two_steps,
 )
-from rlea.models.early_stop import hits_at_1
-from rlea.models.edges import Edges
+from rlea.models.edges import Edges, both_ways
 
-# Searches for neighbours and validations that do not fall on the same epochs, and two steps per epoch.
+from .conftest import started
+
 SHORT = AliNetSettings(
-    input_dim=16,
-    hidden_dim=12,
-    output_dim=8,
-    batch_size=20,
-    num_neighbours=15,
-    relation_triples=100,
-    refresh_every=3,
-    max_epochs=14,
-    valid_from=4,
-    valid_every=4,
-    patience=9,
+    input_dim=16, hidden_dim=12, output_dim=8, batch_size=20, num_neighbours=15, relation_triples=100, refresh_every=3
 )
-
-
-@pytest.fixture(scope="module")
-def pair() -> GraphPair:
-    return generate(SyntheticSettings(num_entities=120, triples_per_entity=3, drop=0, add=0))
-
-
-def started(pair: GraphPair, settings: AliNetSettings) -> AliNet:
-    model = AliNet(pair, settings, 0, "cpu")
-    model.start(0, {})
-    return model
 
 
 def small_graph() -> Graph:
@@ -65,11 +40,6 @@ def small_graph() -> Graph:
 
 def random_numbers(*shape: int, seed: int = 0) -> torch.Tensor:
     return torch.rand(*shape, generator=torch.Generator().manual_seed(seed)) - 0.5
-
-
-def test_edges_run_both_ways_and_to_oneself():
-    rows, columns = both_ways(np.array([0, 2, 2]), np.array([2, 0, 2]), 3)
-    assert list(zip(rows.tolist(), columns.tolist(), strict=True)) == [(0, 0), (0, 2), (1, 1), (2, 0), (2, 2)]
 
 
 def test_direct_neighbours_by_hand():
@@ -193,7 +163,7 @@ def test_memory_does_not_grow_with_the_paths_that_are_not_looked_at(max_paths: i
 
 def test_a_step_follows_the_gradient_with_adam(pair: GraphPair):
     settings = replace(SHORT, batch_size=1000)
-    model, other = (started(pair, settings) for _ in range(2))
+    model, other = (started(AliNet, pair, settings) for _ in range(2))
     reported = model.run_epoch(1)
     random = np.random.default_rng([0, 1])
     order, negatives = random.permutation(len(pair.train)), other._draw(random)
@@ -211,7 +181,7 @@ def test_a_step_follows_the_gradient_with_adam(pair: GraphPair):
 
 
 def test_negatives_are_near_the_end_that_stays(pair: GraphPair):
-    model = started(pair, SHORT)
+    model = started(AliNet, pair, SHORT)
     first = model._draw(np.random.default_rng(0))
     assert (first[0].max(), first[1].min()) == (119, 120)
     model.neighbours = model._find_neighbours()
@@ -221,27 +191,3 @@ def test_negatives_are_near_the_end_that_stays(pair: GraphPair):
     for (source, target), in_source, in_target in zip(model.seeds, *drawn, strict=True):
         assert set(in_source) <= set(np.argsort(-units[:120] @ units[target])[:15])
         assert set(in_target) <= set(120 + np.argsort(-units[120:] @ units[source])[:15])
-
-
-def test_finds_a_planted_alignment():
-    pair = generate(SyntheticSettings(num_entities=300, drop=0, add=0, seeds=0.3))
-    settings = AliNetSettings(
-        input_dim=100,
-        hidden_dim=80,
-        output_dim=60,
-        learning_rate=0.003,  # larger steps, as so few entities allow
-        num_neighbours=20,
-        relation_triples=200,
-        max_epochs=40,
-    )
-    embeddings = train_alinet(pair, settings, device="cpu")
-    pool = np.setdiff1d(np.arange(300, dtype=np.int32), pair.train.target_ids)
-    assert hits_at_1(embeddings.source, embeddings.target, pair.test, pool) > 0.9
-    np.testing.assert_allclose(np.linalg.norm(embeddings.source, axis=1), 1, atol=1e-5)
-
-
-@pytest.mark.parametrize(("setting", "value"), [("input_dim", 0), ("num_negatives", -1), ("learning_rate", 0.0)])
-def test_settings_that_cannot_train_are_refused(setting: str, value: float):
-    with pytest.raises(InputError, match=f"{setting} is {value}"):
-        AliNetSettings(**{setting: value})
-    assert AliNetSettings(relation_weight=0.0).relation_weight == 0.0

@@ -13,6 +13,7 @@ from rlea.models.attributes import (
     INTEGER,
     STRING,
     Occurrences,
+    Similar,
     collect_occurrences,
     draw_pairs,
     entity_vectors,
@@ -24,6 +25,7 @@ from rlea.models.attributes import (
     types_of_attributes,
     why_unused,
 )
+from rlea.models.jape import JAPESettings
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 
@@ -36,7 +38,14 @@ def graph(*facts: tuple[str, str, str], entities: tuple[str, ...] = ()) -> Knowl
 
 
 def learn(occurrences: Occurrences, seed: int = 0) -> np.ndarray:
-    return learn_vectors(occurrences, 8, epochs=60, max_pairs=2000, num_negatives=3, learning_rate=0.1, seed=seed)
+    settings = JAPESettings(
+        dim=8, attribute_epochs=60, max_attribute_pairs=2000, attribute_negatives=3, attribute_learning_rate=0.1
+    )
+    return learn_vectors(occurrences, settings, seed)
+
+
+def alike(units: np.ndarray, cut: int, rows: np.ndarray, least: float, most: int, seed: int = 0) -> Similar:
+    return similar_entities(units, cut, rows, JAPESettings(min_similarity=least, max_matches=most), seed)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +155,7 @@ def test_similar_entities_by_hand():
     # Source: 0 to the east, 1 to the north, 2 without attributes. Target: 3 to the east, 4 a little north of it.
     units = np.array([[1, 0], [0, 1], [0, 0], [1, 0], [0.8, 0.6]], dtype=np.float32)
     rows = np.array([0, 1, 2, 0, 4], dtype=np.int32)  # 0 and 3 are a seed
-    similar = similar_entities(units, 3, rows, min_similarity=0.7, max_matches=2, seed=0)
+    similar = alike(units, 3, rows, 0.7, 2)
     assert similar.num_pairs == 4
     found = {
         int(row): {int(m): float(w) for m, w in zip(matches, weights, strict=True) if w > 0}
@@ -158,12 +167,12 @@ def test_similar_entities_by_hand():
     assert similar.matches[1:].tolist() == [[0, 0], [0, 0]]
 
 
-@given(st.integers(0, 10_000), st.floats(0.0, 0.95))
+@given(st.integers(0, 10_000), st.floats(0.001, 0.95))
 def test_the_most_similar_are_kept(seed: int, least: float):
     random = np.random.default_rng(seed)
     units = random.standard_normal((30, 3)).astype(np.float32)
     units /= np.linalg.norm(units, axis=1, keepdims=True)
-    similar = similar_entities(units, 12, np.arange(30, dtype=np.int32), min_similarity=least, max_matches=4, seed=seed)
+    similar = alike(units, 12, np.arange(30, dtype=np.int32), least, 4, seed)
     full = units @ units.T
     expected = 0
     for entity in range(30):
@@ -182,7 +191,7 @@ def test_the_most_similar_are_kept(seed: int, least: float):
 
 def test_of_many_equal_matches_everybody_gets_others():
     units = np.tile(np.array([[1, 0]], dtype=np.float32), (80, 1))
-    similar = similar_entities(units, 40, np.arange(80, dtype=np.int32), min_similarity=0.95, max_matches=4, seed=0)
+    similar = alike(units, 40, np.arange(80, dtype=np.int32), 0.95, 4)
     chosen = np.bincount(similar.matches.ravel(), minlength=80)
     assert similar.num_pairs == 80 * 4
     assert chosen.max() < 16  # four each on average

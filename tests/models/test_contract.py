@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import fields, replace
 from functools import cache
 from pathlib import Path
@@ -18,9 +17,16 @@ from rlea.errors import InputError
 from rlea.graph import GraphPair, KnowledgeGraph, Links
 from rlea.graph.masking import hide
 from rlea.io.synthetic import SyntheticSettings, generate
-from rlea.models import MODELS, aligne, jape, mtranse, sea
+from rlea.models import MODELS
+from rlea.models.aligne import AlignE
+from rlea.models.early_stop import hits_at_1, validation_pool
 from rlea.models.embed import embed_entities
+from rlea.models.jape import JAPE
+from rlea.models.mtranse import MTransE
+from rlea.models.sea import SEA
 from rlea.search.embeddings import Embeddings
+
+from .conftest import bytes_of
 
 TRAINED = [name for name, model in MODELS.items() if model.trained]
 # The epochs of searches, labels, validations and checkpoints differ, so that a checkpoint must keep them apart.
@@ -33,13 +39,7 @@ OWN = {"rsn": {"batch_size": 1000, "walks_per_triple": 1}}
 BY_THREADS = {"rsn", "rdgcn", "alinet"}
 
 
-@pytest.fixture(autouse=True)
-def one_torch_thread() -> Iterator[None]:
-    """Products this small are not worth threads, and a busy machine would make them wait for each other."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
 
 @cache
@@ -47,8 +47,12 @@ def planted() -> GraphPair:
     return generate(SyntheticSettings(num_entities=60, num_relations=8, values_per_entity=3.0, name_noise=0.3))
 
 
+def default_settings(name: str) -> Any:
+    return get_args(get_type_hints(MODELS[name].load())["settings"])[0]
+
+
 def settings_of(name: str, **changes: Any) -> Any:
-    settings = get_args(get_type_hints(MODELS[name].load())["settings"])[0]()
+    settings = default_settings(name)()
     own, chosen = {field.name for field in fields(settings)}, SOON | SMALL | OWN.get(name, {}) | changes
     return replace(settings, **{key: value for key, value in chosen.items() if key in own})
 
@@ -56,10 +60,6 @@ def settings_of(name: str, **changes: Any) -> Any:
 def train(name: str, pair: GraphPair | None = None, *, changes: Any = None, **more: Any) -> Embeddings:
     options = {"device": "cpu"} | more
     return MODELS[name].load()(pair or planted(), settings_of(name, **(changes or {})), **options)
-
-
-def bytes_of(embeddings: Embeddings) -> bytes:
-    return np.asarray(embeddings.source).tobytes() + np.asarray(embeddings.target).tobytes()
 
 
 @cache
@@ -110,8 +110,8 @@ class KilledError(Exception):
 def test_a_resumed_run_is_the_straight_run(name: str, killed_at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     name, _, in_torch = name.partition(" in ")
     if in_torch:
-        for module in (aligne, jape, mtranse, sea):
-            monkeypatch.setattr(module, "CompiledTrainer", module.TorchTrainer)
+        for model in (AlignE, JAPE, MTransE, SEA):
+            monkeypatch.setattr(model, "trainers", (model.trainers[1],) * 2)
     blind = replace(planted(), valid=Links.empty())  # the vectors are then those of the last epoch
 
     def kill(stage: str, done: float, total: float, note: str = "") -> None:
@@ -177,6 +177,104 @@ def test_what_no_model_can_be_trained_on_is_refused(name: str, monkeypatch: pyte
             train(name, changed, **options)
     with pytest.raises(InputError, match=f"{name} is trained on seed links and there are none"):
         embed_entities(replace(pair, train=Links.empty()), name)
+
+
+# ---- planted truth, and settings ----
+
+EXACT = {"drop": 0.0, "add": 0.0, "split_relations": 0.0, "merge_relations": 0.0}
+WIDE = {"input_dim": 100, "hidden_dim": 80, "output_dim": 60, "num_neighbours": 20, "relation_triples": 200}
+PLANTED: dict[str, tuple[dict[str, Any], dict[str, Any], float]] = {  # what is generated, settings, least Hits@1
+    "aligne": (EXACT | {"seeds": 0.3}, {"dim": 150, "batch_size": 1000, "max_epochs": 150, "patience": 20}, 0.9),
+    # A matrix of 100 x 100 numbers is learnt from the seeds alone, so there must be more of them than in benchmarks.
+    "mtranse": (
+        EXACT | {"triples_per_entity": 10, "seeds": 0.4},
+        {"batch_size": 500, "max_epochs": 200, "patience": 20},
+        0.9,
+    ),
+    "sea": (EXACT, {"batch_size": 500, "max_epochs": 180}, 0.9),
+    "jape": (
+        EXACT | {"triples_per_entity": 8.0, "num_relations": 20, "seeds": 0.4},
+        {"dim": 75, "batch_size": 500, "learning_rate": 0.03, "max_epochs": 200, "patience": 5}
+        | {"attribute_epochs": 20, "min_similarity": 0.8},
+        0.9,
+    ),
+    "gcnalign": ({"drop": 0.0, "add": 0.0}, {"max_epochs": 60, "valid_from": 20, "patience": 3}, 0.9),
+    # Larger steps, as so few entities allow.
+    "alinet": ({"drop": 0.0, "add": 0.0, "seeds": 0.3}, WIDE | {"learning_rate": 0.003, "max_epochs": 40}, 0.9),
+    # A small pair has few batches an epoch, so they are taken in longer strides and drop less. Measured .93.
+    "rsn": (
+        EXACT | {"triples_per_entity": 6, "seeds": 0.3},
+        {"dim": 48, "walk_length": 5, "walks_per_triple": 1, "keep": 0.8, "learning_rate": 0.02, "batch_size": 256}
+        | {"max_epochs": 4},
+        0.85,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_planted_alignment_is_found(name: str):
+    world, changes, least = PLANTED[name]
+    pair = generate(SyntheticSettings(num_entities=300, **world))
+    embeddings = MODELS[name].load()(pair, default_settings(name)(**changes), device="cpu")
+    source, target = embeddings.source, embeddings.target
+    assert isinstance(source, np.ndarray)
+    assert isinstance(target, np.ndarray)
+    assert embeddings.name == name
+    pool = validation_pool(300, pair.train)
+    assert hits_at_1(source, target, pair.test, pool, embeddings.measure) > least
+    if name in ("gcnalign", "rsn"):
+        assert embeddings.measure == ("manhattan" if name == "gcnalign" else "cosine")
+    else:
+        assert embeddings.measure == "cosine"
+        np.testing.assert_allclose(np.linalg.norm(source, axis=1), 1, atol=1e-5)
+    info = embeddings.info
+    assert info["epoch_of_vectors"] <= info["epochs"] <= changes["max_epochs"]
+    if name in ("aligne", "jape"):
+        assert info["valid_hits_at_1"] > 0.9
+    assert info.get("attributes") == {"jape": "used", "gcnalign": True}.get(name)
+
+
+REFUSED_SETTINGS = {
+    "aligne": {"initial_squares": 0, "batch_size": -1},
+    "mtranse": {"initial_squares": 0, "mapping_weight": -1},
+    "sea": {"margin": 0, "seed_weight": -1},
+    "bootea": {"label_every": 0, "similarity_limit": 0.0, "num_candidates": -1},
+    "jape": {"batch_size": -1, "initial_squares": 0, "max_matches": 0, "similarity_weight": -0.1, "min_similarity": 1.5}
+    | {"negative_weight": -1.0, "attribute_share": 1.1},
+    "gcnalign": {"dim": 0, "learning_rate": 0.0, "structure_weight": 1.5, "attribute_share": -1.0, "margin": -1.0},
+    "alinet": {"input_dim": 0, "num_negatives": -1, "learning_rate": 0.0},
+    "rdgcn": {"num_negatives": 0},
+    "rsn": {"dim": 0, "walk_length": 8, "depth_bias": 1.0, "cross_bias": 0.0, "keep": 1.1, "batch_size": 1},
+}
+MORE_REFUSED = [("rsn", "walk_length", 1), ("bootea", "similarity_limit", 1.0)]
+ZEROS = {"aligne": "positive_limit", "sea": "cycle_weight", "jape": "negative_weight", "gcnalign": "weight_floor"}
+ZEROS |= {"alinet": "relation_weight", "rdgcn": "alpha"}
+
+
+@pytest.mark.parametrize(
+    ("name", "setting", "value"),
+    [(name, *bad) for name, settings in REFUSED_SETTINGS.items() for bad in settings.items()] + MORE_REFUSED,
+)
+def test_settings_that_cannot_train_are_refused(name: str, setting: str, value: float):
+    settings = default_settings(name)
+    with pytest.raises(InputError, match=f"the {settings.title} setting {setting} is {value}; it must be"):
+        settings(**{setting: value})
+
+
+@pytest.mark.parametrize(("name", "setting"), ZEROS.items())
+def test_some_settings_may_be_zero(name: str, setting: str):
+    assert getattr(default_settings(name)(**{setting: 0.0}), setting) == 0.0
+
+
+@pytest.mark.parametrize("name", ["mtranse", "sea"])
+def test_pairs_with_few_seeds_or_without_others_are_trained(name: str, pair: GraphPair):
+    settings = settings_of(name, batch_size=50, max_epochs=3, epochs_without_valid=3, valid_from=1)
+    few = replace(pair, train=Links.of(pair.train.source_ids[:2], pair.train.target_ids[:2]))
+    every = replace(pair, train=Links.union([pair.train, pair.valid, pair.test]), valid=Links.empty())
+    for seeds in (few, every):
+        info = MODELS[name].load()(seeds, settings, device="cpu").info
+        assert info["epochs"] == 3
+        assert np.isfinite(info["loss"])
 
 
 # ---- the smallest pairs there are ----

@@ -25,12 +25,8 @@ def test_stops_at_the_second_evaluation_in_a_row_without_a_new_best():
 
 def test_remembers_the_best_epoch_and_says_when_it_is_new():
     stop = EarlyStop(2)
-    assert [stop.record(epoch, score) for epoch, score in ((10, 0.1), (20, 0.3), (30, 0.2), (40, 0.3))] == [
-        True,
-        True,
-        False,
-        False,
-    ]
+    is_best = [stop.record(epoch, score) for epoch, score in ((10, 0.1), (20, 0.3), (30, 0.2), (40, 0.3))]
+    assert is_best == [True, True, False, False]
     assert (stop.best_epoch, stop.best_score) == (20, 0.3)
 
 

@@ -6,6 +6,7 @@ import torch
 
 from rlea.models.edges import (
     Edges,
+    both_ways,
     inner_products_by_tensors,
     inner_products_compiled,
     multiply,
@@ -39,6 +40,11 @@ def test_edges_are_sorted_by_row_then_column_and_by_column_then_row():
     assert edges.row_starts.tolist() == [0, 2, 2, 4]
     assert edges.by_column.tolist() == [2, 0, 1, 3]
     assert edges.column_starts.tolist() == [0, 1, 2, 2, 4]
+
+
+def test_edges_run_both_ways_and_to_oneself():
+    rows, columns = both_ways(np.array([0, 2, 2]), np.array([2, 0, 2]), 3)
+    assert list(zip(rows.tolist(), columns.tolist(), strict=True)) == [(0, 0), (0, 2), (1, 1), (2, 0), (2, 2)]
 
 
 @pytest.mark.parametrize("tensor_gradient", [False, True])

@@ -5,11 +5,9 @@ import polars as pl
 import pytest
 import torch
 
-from rlea.errors import InputError
 from rlea.graph import GraphPair, KnowledgeGraph, Links
-from rlea.io.synthetic import SyntheticSettings, generate
+from rlea.graph.masking import hide
 from rlea.models import gcnalign
-from rlea.models.early_stop import hits_at_1
 from rlea.models.gcnalign import (
     GcnAlign,
     GcnAlignSettings,
@@ -20,21 +18,9 @@ from rlea.models.gcnalign import (
     train_gcnalign,
 )
 
-# Draws of negatives and validations that do not fall on the same epochs, so that a resumed run must keep both apart.
-SHORT = GcnAlignSettings(
-    dim=16, attribute_dim=8, max_epochs=14, refresh_every=3, valid_from=4, valid_every=4, patience=9
-)
+from .conftest import started
 
-
-@pytest.fixture(scope="module")
-def pair() -> GraphPair:
-    return generate(SyntheticSettings(num_entities=120, drop=0, add=0))
-
-
-def started(pair: GraphPair) -> GcnAlign:
-    model = GcnAlign(pair, SHORT, 0, "cpu")
-    model.start(0, {})
-    return model
+SHORT = GcnAlignSettings(dim=16, attribute_dim=8, refresh_every=3)
 
 
 def graph(triples: list[tuple[str, str, str]], had: list[tuple[str, str]] = ()) -> KnowledgeGraph:
@@ -87,7 +73,7 @@ def test_attributes_are_numbered_across_graphs_and_rare_ones_left_out():
 
 def test_the_layers_are_the_products_of_the_paper():
     pair = tiny()
-    model = started(pair)
+    model = started(GcnAlign, pair, SHORT)
     rows, columns, weights = adjacency(pair, SHORT.weight_floor)
     matrix = torch.zeros(5, 5).index_put((torch.tensor(rows), torch.tensor(columns)), torch.tensor(weights))
     features = torch.zeros(5, 2)  # of age, sex and size the two most frequent: age and sex
@@ -110,7 +96,7 @@ def test_the_loss_by_hand():
 
 
 def test_a_step_goes_down_the_gradient(pair: GraphPair):
-    model = started(pair)
+    model = started(GcnAlign, pair, SHORT)
     before = [channel.table.detach().clone().requires_grad_() for channel in model.channels]
     reported = model.run_epoch(1)
     seeds, negatives = torch.tensor(model.seeds).long(), torch.tensor(model._draw(1)).long()
@@ -125,7 +111,7 @@ def test_a_step_goes_down_the_gradient(pair: GraphPair):
 
 
 def test_negatives_are_drawn_anew_every_few_epochs(pair: GraphPair, monkeypatch: pytest.MonkeyPatch):
-    model, drawn = started(pair), []
+    model, drawn = started(GcnAlign, pair, SHORT), []
     monkeypatch.setattr(gcnalign, "margin_loss", lambda *given: drawn.append(given[2]) or margin_loss(*given))
     for epoch in range(1, 8):
         model.run_epoch(epoch)
@@ -135,31 +121,10 @@ def test_negatives_are_drawn_anew_every_few_epochs(pair: GraphPair, monkeypatch:
     assert (int(drawn[0].min()), int(drawn[0].max())) == pytest.approx((0, 239), abs=8)
 
 
-def test_finds_a_planted_alignment():
-    pair = generate(SyntheticSettings(num_entities=300, drop=0, add=0))
-    settings = GcnAlignSettings(max_epochs=60, valid_from=20, patience=3)
-    embeddings = train_gcnalign(pair, settings, device="cpu")
-    pool = np.setdiff1d(np.arange(300, dtype=np.int32), pair.train.target_ids)
-    assert hits_at_1(embeddings.source, embeddings.target, pair.test, pool, "manhattan") > 0.9
-    assert embeddings.measure == "manhattan"
-    assert embeddings.source.shape == (300, 200)
-    assert embeddings.info["attributes"] is True
-
-
 def test_attributes_are_used_only_where_both_graphs_have_some(pair: GraphPair):
-    nothing = generate(SyntheticSettings(num_entities=30)).source.literals
-    bare = replace(pair.target, literals=replace(nothing, **dict.fromkeys(("values", "datatypes", "languages"), ())))
-    for settings, target in ((SHORT, bare), (replace(SHORT, structure_weight=1.0), pair.target)):
-        embeddings = train_gcnalign(replace(pair, target=target), settings, device="cpu", epochs=1)
-        assert embeddings.info["attributes"] is False
-        assert embeddings.source.shape == (120, 16)
-
-
-@pytest.mark.parametrize(
-    ("setting", "value"),
-    [("dim", 0), ("learning_rate", 0.0), ("structure_weight", 1.5), ("attribute_share", -1.0), ("margin", -1.0)],
-)
-def test_settings_that_cannot_train_are_refused(setting: str, value: float):
-    with pytest.raises(InputError, match=f"{setting} is {value}"):
-        GcnAlignSettings(**{setting: value})
-    assert GcnAlignSettings(weight_floor=0.0).weight_floor == 0.0
+    bare = replace(pair, target=hide(pair, "attributes").target)
+    structure = replace(SHORT, structure_weight=1.0)
+    for given, settings, is_used in ((bare, SHORT, False), (pair, structure, False), (pair, SHORT, True)):
+        embeddings = train_gcnalign(given, settings, device="cpu", epochs=1)
+        assert embeddings.info["attributes"] is is_used
+        assert embeddings.source.shape == (120, 16 + 8 * is_used)

@@ -1,9 +1,9 @@
-import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rlea.models.aligne import AlignESettings
 from rlea.models.negatives import Sampler, nearest_neighbours
 from rlea.models.triples import JointTriples
 
@@ -14,8 +14,10 @@ def units(random: np.random.Generator, rows: int, dim: int = 8) -> np.ndarray:
 
 
 def search(vectors: np.ndarray, num_source: int, share: float, **changes: int) -> np.ndarray:
-    options = {"at_least": 1, "max_pool": 10_000, "seed": 0, "epoch": 1} | changes
-    return nearest_neighbours(vectors, num_source, share, **options)
+    options = {"num_negatives": 1, "max_pool": 10_000} | changes
+    epoch = options.pop("epoch", 1)
+    settings = AlignESettings(neighbour_share=share, **options)
+    return nearest_neighbours(vectors, num_source, settings, seed=0, epoch=epoch)
 
 
 def test_neighbours_on_a_circle_can_be_read_off():
@@ -115,13 +117,7 @@ def test_where_every_triple_is_true_there_is_no_negative():
 def test_draws_depend_on_seed_and_epoch_only(triples: JointTriples):
     sampler = Sampler.of(triples)
     draw = sampler.draw(triples.source, 10, None, seed=5, epoch=7)
-    threads = numba.get_num_threads()
-    try:
-        numba.set_num_threads(1)
-        alone = sampler.draw(triples.source, 10, None, seed=5, epoch=7)
-    finally:
-        numba.set_num_threads(threads)
-    assert (draw[0] == alone[0]).all()
+    assert (draw[0] == sampler.draw(triples.source, 10, None, seed=5, epoch=7)[0]).all()
     for change in ({"seed": 6}, {"epoch": 8}):
         other = sampler.draw(triples.source, 10, None, **({"seed": 5, "epoch": 7} | change))
         assert (draw[0] != other[0]).mean() > 0.8

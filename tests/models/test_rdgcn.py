@@ -2,11 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from rlea.errors import InputError
-from rlea.graph import GraphPair
 from rlea.io.synthetic import SyntheticSettings, generate
 from rlea.models.early_stop import hits_at_1, validation_pool
-from rlea.models.edges import multiply
 from rlea.models.name_vectors import NameVectors, name_vectors
 from rlea.models.ranking import Negatives, nearest, nearest_by_tensors, rank_by_tensors, ranking_loss
 from rlea.models.rdgcn import (
@@ -19,17 +16,6 @@ from rlea.models.rdgcn import (
     train_rdgcn,
 )
 from rlea.models.triples import JointTriples
-
-# Searches and validations that do not fall on the same epochs, so that a checkpoint must keep both apart.
-SHORT = RDGCNSettings(
-    dim=16, num_negatives=5, max_epochs=14, refresh_every=3, valid_from=4, valid_every=4, patience=9, beta=0.5
-)
-
-
-@pytest.fixture(scope="module")
-def pair() -> GraphPair:
-    return generate(SyntheticSettings(num_entities=80, num_relations=8, name_noise=0.3, drop=0.0, add=0.0))
-
 
 # ---- the two graphs, by eye -----------------------------------------------------------------------------------------
 
@@ -44,8 +30,8 @@ def test_the_dual_graph_joins_relations_that_share_heads_or_tails():
 
 def test_a_relation_is_shown_by_the_mean_of_its_distinct_ends():
     x = torch.tensor([[1.0], [10.0], [100.0], [1000.0]])
-    assert multiply(*mean_of(SMALL[:, 1], SMALL[:, 0], 3, 4), x).ravel().tolist() == [(1 + 1000) / 2, 1, 100]
-    assert multiply(*mean_of(SMALL[:, 1], SMALL[:, 2], 3, 4), x).ravel().tolist() == [(10 + 100) / 2, 100, 1000]
+    assert (mean_of(SMALL[:, 1], SMALL[:, 0], 3, 4) @ x).ravel().tolist() == [(1 + 1000) / 2, 1, 100]
+    assert (mean_of(SMALL[:, 1], SMALL[:, 2], 3, 4) @ x).ravel().tolist() == [(10 + 100) / 2, 100, 1000]
 
 
 def test_the_adjacency_knows_no_direction_and_is_normalised_on_both_sides():
@@ -205,9 +191,3 @@ def test_names_and_structure_find_a_planted_alignment():
     assert after > 0.87  # measured .91 and .85 before; a link is half a hundredth
     assert after > before + 0.02
     assert embeddings.info["name_vectors"] == "character n-grams, projected to 100 dimensions"
-
-
-def test_settings_that_cannot_train_are_refused():
-    with pytest.raises(InputError, match="num_negatives is 0"):
-        RDGCNSettings(num_negatives=0)
-    assert RDGCNSettings(alpha=0.0).alpha == 0.0

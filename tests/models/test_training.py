@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields, replace
+from typing import ClassVar
 
+import numpy as np
 import pytest
 import torch
 
 from rlea.errors import InputError
 from rlea.graph import Links
-from rlea.io.synthetic import SyntheticSettings, generate
-from rlea.models import MODELS, training
+from rlea.models import training
 from rlea.models.aligne import AlignESettings, train_aligne
 from rlea.models.jape import JAPE, JAPESettings
-from rlea.models.training import choose_device, identity, repeatable, require_positive
+from rlea.models.torch_optimisers import trained_tensors
+from rlea.models.training import Schedule, choose_device, identity, repeatable
 
-TRAINED = [name for name, model in MODELS.items() if model.trained]
-
-
-@pytest.fixture(scope="module")
-def pair():
-    return generate(SyntheticSettings(num_entities=60))
+from .conftest import bytes_of
 
 
 def test_every_setting_but_the_length_makes_another_run(pair):
@@ -43,7 +40,9 @@ def test_every_setting_but_the_length_makes_another_run(pair):
 
 
 @dataclass(frozen=True)
-class Some:
+class Some(Schedule):
+    title: ClassVar[str] = "X"
+    may_be_zero: ClassVar[tuple[str, ...]] = ("weight",)
     rate: float = 1.0
     weight: float = 1.0
     kind: str = "x"
@@ -53,16 +52,14 @@ class Some:
 @pytest.mark.parametrize("value", [-1.0, math.nan, math.inf])
 @pytest.mark.parametrize("name", ["rate", "weight"])
 def test_numbers_that_cannot_train_are_refused(name, value):
-    with pytest.raises(InputError, match=f"setting {name} is"):
-        require_positive("X", replace(Some(), **{name: value}), "weight")
+    with pytest.raises(InputError, match=f"the X setting {name} is"):
+        Some(**{name: value})
 
 
 def test_zero_is_for_those_that_may():
-    require_positive("X", Some(weight=0.0), "weight")
+    assert Some(weight=0.0).weight == 0
     with pytest.raises(InputError, match="above zero"):
-        require_positive("X", Some(rate=0.0), "weight")
-    with pytest.raises(InputError, match="dim is 0"):
-        AlignESettings(dim=0)
+        Some(rate=0.0)
 
 
 def test_devices():
@@ -92,12 +89,12 @@ def test_the_callers_way_of_summing_is_given_back(monkeypatch):
 SHORT = AlignESettings(dim=8, max_epochs=12, batch_size=300, refresh_every=3, valid_from=4, valid_every=4, patience=9)
 
 
-def bytes_of(embeddings):
-    return embeddings.source.tobytes() + embeddings.target.tobytes()
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "aligne.checkpoint"
 
 
-def test_seconds_are_those_of_the_whole_training(pair, tmp_path, monkeypatch):
-    path = tmp_path / "aligne.checkpoint"
+def test_seconds_are_those_of_the_whole_training(pair, path, monkeypatch):
     clock = iter(range(0, 10**6, 100))  # every look at it is 100 s after the one before
     monkeypatch.setattr(training.time, "perf_counter", lambda: float(next(clock)))
     first = train_aligne(pair, SHORT, device="cpu", checkpoint=path, epochs=4)
@@ -108,8 +105,7 @@ def test_seconds_are_those_of_the_whole_training(pair, tmp_path, monkeypatch):
     assert (third.info["seconds"], third.info["resumed_at"]) == (300, [4, 8])
 
 
-def test_resuming_is_said(pair, tmp_path):
-    path = tmp_path / "aligne.checkpoint"
+def test_resuming_is_said(pair, path):
     train_aligne(pair, SHORT, device="cpu", checkpoint=path, epochs=7)
     told = []
     train_aligne(pair, SHORT, device="cpu", progress=lambda *call: told.append(call), checkpoint=path)
@@ -117,8 +113,7 @@ def test_resuming_is_said(pair, tmp_path):
     assert [call[1] for call in told[1:]] == list(range(5, 13))
 
 
-def test_a_checkpoint_beyond_the_epochs_asked_for_is_refused(pair, tmp_path):
-    path = tmp_path / "aligne.checkpoint"
+def test_a_checkpoint_beyond_the_epochs_asked_for_is_refused(pair, path):
     train_aligne(pair, SHORT, device="cpu", checkpoint=path, epochs=8)
     before = path.read_bytes()
     with pytest.raises(InputError, match=r"aligne\.checkpoint: is the checkpoint of epoch 8.*delete it.*--epochs 8 or"):
@@ -127,8 +122,7 @@ def test_a_checkpoint_beyond_the_epochs_asked_for_is_refused(pair, tmp_path):
     assert train_aligne(pair, SHORT, device="cpu", checkpoint=path, epochs=8).info["epochs"] == 8
 
 
-def test_a_finished_run_is_not_trained_again(pair, tmp_path):
-    path = tmp_path / "aligne.checkpoint"
+def test_a_finished_run_is_not_trained_again(pair, path):
     first = train_aligne(pair, SHORT, device="cpu", checkpoint=path)
 
     def fail(stage, done, total, note=""):
@@ -147,3 +141,15 @@ def test_returns_the_vectors_of_the_best_validation(pair):
     best = embeddings.info["epoch_of_vectors"]
     assert best < 40
     assert bytes_of(train_aligne(pair, settings, device="cpu", epochs=best)) == bytes_of(embeddings)
+
+
+def test_parameters_keep_the_order_of_fresh_ones_and_are_copies():
+    """A norm over all parameters rounds by their order, and files have an order of their own."""
+    fresh = {name: np.zeros(2, dtype=np.float32) for name in ("b", "c", "a")}
+    tensors = trained_tensors(fresh, {name: fresh[name] + 1 for name in ("a", "b", "c")}, "cpu")
+    assert list(tensors) == ["b", "c", "a"]
+    with torch.no_grad():
+        for tensor in (*tensors.values(), *trained_tensors(fresh, {}, "cpu").values()):
+            tensor += 1
+    assert [tensor.tolist() for tensor in tensors.values()] == [[2, 2]] * 3
+    assert not any(array.any() for array in fresh.values())

@@ -3,9 +3,11 @@
 import numpy as np
 import polars as pl
 import pytest
+import torch
 
 from rlea.graph import GraphPair, KnowledgeGraph, Links
 from rlea.matching import Task
+from rlea.paper.policy import GraphView
 from rlea.search.candidates import find_candidates
 from rlea.search.embeddings import Embeddings
 
@@ -58,6 +60,10 @@ class World:
         return find_candidates(
             self.embeddings, np.arange(self.source.num_entities), np.arange(self.target.num_entities), k
         )
+
+    def views(self):
+        sides = (self.source, self.embeddings.source), (self.target, self.embeddings.target)
+        return [GraphView(graph, vectors, torch.device("cpu")) for graph, vectors in sides]
 
     def task(self, k=4):
         return Task(self.source, self.target, Links.empty(), self.candidates(k))

@@ -4,13 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 from gymnasium.utils.env_checker import check_env
 
 from rlea.errors import InputError
 from rlea.paper.env import AlignmentEnv, PoolVectors
 from rlea.paper.episode import EnvSettings, label_sequence, make_sequence, play, rewards
-from rlea.paper.policy import GraphView
 
 
 def make_env(world, settings=None, labelled=True, k=4):
@@ -18,9 +16,7 @@ def make_env(world, settings=None, labelled=True, k=4):
     sequence = make_sequence(candidates, k)
     if labelled:
         sequence = label_sequence(sequence, candidates, world.gold)
-    sides = (world.source, world.embeddings.source), (world.target, world.embeddings.target)
-    views = (GraphView(graph, vectors, torch.device("cpu")) for graph, vectors in sides)
-    return AlignmentEnv(sequence, PoolVectors.of(*views, candidates), settings)
+    return AlignmentEnv(sequence, PoolVectors.of(*world.views(), candidates), settings)
 
 
 def run(env, choose, **start):

@@ -6,7 +6,7 @@ import torch
 
 from rlea.paper.agent import Agent
 from rlea.paper.episode import EnvSettings, Steps, label_sequence, make_sequence
-from rlea.paper.policy import GraphView, Policy, PolicySettings, Value
+from rlea.paper.policy import Policy, PolicySettings, Value
 from rlea.paper.presets import AgentSettings
 from rlea.paper.reinforce import Learner, PolicyInput, TrainSettings, decode, learn, match_probabilities, roll_out
 
@@ -17,11 +17,9 @@ ALL = slice(None)
 
 def set_up(world, settings, k=4):
     candidates = world.candidates(k)
-    sides = (world.source, world.embeddings.source), (world.target, world.embeddings.target)
-    views = (GraphView(graph, vectors, torch.device("cpu")) for graph, vectors in sides)
     columns = candidates.forward_columns.astype(np.int64)
     ids = (torch.as_tensor(one.astype(np.int64)) for one in (candidates.source_ids, candidates.target_ids[columns]))
-    inputs = PolicyInput(label_sequence(make_sequence(candidates, k), candidates, world.gold), *views, *ids)
+    inputs = PolicyInput(label_sequence(make_sequence(candidates, k), candidates, world.gold), *world.views(), *ids)
     torch.manual_seed(0)
     small = PolicySettings(hidden=6, pair_hidden=3)
     return Learner(Policy(12, small), Value(12, small), settings), inputs

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -28,69 +29,39 @@ def _names() -> Embed:
     return embed_names
 
 
-def _mtranse() -> Embed:
-    from rlea.models.mtranse import train_mtranse
+def _trained(name: str) -> Embed:
+    # All at once: torch, which each of them needs, takes many times as long to import.
+    from rlea.models import aligne, alinet, bootea, gcnalign, jape, mtranse, rdgcn, rsn, sea
 
-    return train_mtranse
-
-
-def _jape() -> Embed:
-    from rlea.models.jape import train_jape
-
-    return train_jape
-
-
-def _sea() -> Embed:
-    from rlea.models.sea import train_sea
-
-    return train_sea
-
-
-def _gcnalign() -> Embed:
-    from rlea.models.gcnalign import train_gcnalign
-
-    return train_gcnalign
-
-
-def _aligne() -> Embed:
-    from rlea.models.aligne import train_aligne
-
-    return train_aligne
-
-
-def _bootea() -> Embed:
-    from rlea.models.bootea import train_bootea
-
-    return train_bootea
-
-
-def _rsn() -> Embed:
-    from rlea.models.rsn import train_rsn
-
-    return train_rsn
-
-
-def _rdgcn() -> Embed:
-    from rlea.models.rdgcn import train_rdgcn
-
-    return train_rdgcn
-
-
-def _alinet() -> Embed:
-    from rlea.models.alinet import train_alinet
-
-    return train_alinet
+    trainings: dict[str, Embed] = {
+        "mtranse": mtranse.train_mtranse,
+        "jape": jape.train_jape,
+        "sea": sea.train_sea,
+        "gcnalign": gcnalign.train_gcnalign,
+        "aligne": aligne.train_aligne,
+        "bootea": bootea.train_bootea,
+        "rsn": rsn.train_rsn,
+        "rdgcn": rdgcn.train_rdgcn,
+        "alinet": alinet.train_alinet,
+    }
+    return trainings[name]
 
 
 MODELS: dict[str, Model] = {
     "names": Model(_names, "names", "character n-grams of the names, no training", trained=False),
-    "mtranse": Model(_mtranse, "structure", "MTransE: two spaces, one mapping"),
-    "jape": Model(_jape, "structure and attributes", "JAPE: shared seeds, attribute types that go together"),
-    "sea": Model(_sea, "structure", "SEA: mapped both ways, there and back"),
-    "gcnalign": Model(_gcnalign, "structure and attributes", "GCN-Align: graph convolutions of both graphs"),
-    "aligne": Model(_aligne, "structure", "AlignE: translations with swapped seeds"),
-    "bootea": Model(_bootea, "structure", "BootEA: AlignE that adds its own seeds"),
-    "rsn": Model(_rsn, "structure", "RSN: recurrent skipping over long paths"),
-    "rdgcn": Model(_rdgcn, "structure and names", "RDGCN: names refined by a dual graph of relations"),
-    "alinet": Model(_alinet, "structure", "AliNet: neighbours near and distant, gated"),
+    "mtranse": Model(partial(_trained, "mtranse"), "structure", "MTransE: two spaces, one mapping"),
+    "jape": Model(
+        partial(_trained, "jape"), "structure and attributes", "JAPE: shared seeds, attribute types that go together"
+    ),
+    "sea": Model(partial(_trained, "sea"), "structure", "SEA: mapped both ways, there and back"),
+    "gcnalign": Model(
+        partial(_trained, "gcnalign"), "structure and attributes", "GCN-Align: graph convolutions of both graphs"
+    ),
+    "aligne": Model(partial(_trained, "aligne"), "structure", "AlignE: translations with swapped seeds"),
+    "bootea": Model(partial(_trained, "bootea"), "structure", "BootEA: AlignE that adds its own seeds"),
+    "rsn": Model(partial(_trained, "rsn"), "structure", "RSN: recurrent skipping over long paths"),
+    "rdgcn": Model(
+        partial(_trained, "rdgcn"), "structure and names", "RDGCN: names refined by a dual graph of relations"
+    ),
+    "alinet": Model(partial(_trained, "alinet"), "structure", "AliNet: neighbours near and distant, gated"),
 }

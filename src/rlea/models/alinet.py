@@ -30,7 +30,7 @@ counterparts are not in the other, they become so.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 import torch
@@ -38,24 +38,21 @@ from numpy.typing import NDArray
 from torch.nn.functional import embedding, leaky_relu, normalize
 
 from rlea.graph import GraphPair, Ids
-from rlea.models.edges import Edges, multiply, of_columns, of_rows
-from rlea.models.torch_optimisers import (
-    adam_arrays,
-    as_array,
-    descend,
-    restore_adam,
-    to_device,
-    trained_tensors,
-)
-from rlea.models.training import Arrays, Device, Floats, Options, require_positive, train
+from rlea.models.edges import Edges, both_ways, multiply, of_columns, of_rows
+from rlea.models.torch_optimisers import AdamModel, as_array, descend, to_device
+from rlea.models.training import Arrays, Device, Floats, Options, Schedule, train
 from rlea.models.triples import join_triples
 from rlea.search.embeddings import Embeddings
 
 
 @dataclass(frozen=True)
-class AliNetSettings:
+class AliNetSettings(Schedule):
     """Settings of AliNet; the defaults are the published ones unless the comment says otherwise."""
 
+    title: ClassVar[str] = "AliNet"
+    may_be_zero: ClassVar[tuple[str, ...]] = (
+        *("margin", "negative_weight", "relation_weight", "skipped_patterns", "gate_start"),
+    )
     input_dim: int = 500
     hidden_dim: int = 400  # of the gated layer
     output_dim: int = 300  # of the last layer
@@ -78,39 +75,23 @@ class AliNetSettings:
     skipped_patterns: int = 5
     max_paths: int = 2_000_000  # our own: of more two-step paths in a graph only so many are looked at
     max_epochs: int = 2000
-    valid_from: int = 10  # first epoch with validation
-    valid_every: int = 10  # epochs between validations, and between checkpoints
-    # Validations in a row without a new best one; published: two that fall. Small networks on EN_DE and D_W (15K, V1)
-    # still rose at epochs 40 and 60 when they were stopped, by less from one validation to the next than scores waver.
+    valid_from: int = 10
+    valid_every: int = 10
+    # Published: two that fall. Small networks on EN_DE and D_W (15K, V1) still rose at epochs 40 and 60 when they were
+    # stopped, by less from one validation to the next than scores waver.
     patience: int = 10
     epochs_without_valid: int = 200  # our own guess, for pairs without validation links
 
-    def __post_init__(self) -> None:
-        require_positive(
-            "AliNet", self, "margin", "negative_weight", "relation_weight", "skipped_patterns", "gate_start"
-        )
 
-
-def train_alinet(pair: GraphPair, settings: AliNetSettings | None = None, **options: Unpack[Options]) -> Embeddings:
-    """Vectors of all entities of a pair, compared by cosine; `rlea.models.training.train` says the rest.
-
-    Learns from the triples, `pair.train` and (for stopping) `pair.valid`. Made for a GPU; a processor needs seconds for
-    an epoch.
-    """
-    return train(AliNet, pair, settings or AliNetSettings(), **options)
-
-
-class AliNet:
+class AliNet(AdamModel):
     """AliNet in training: the network, seeds and their negatives, triples by relation."""
 
-    title, version, measure = "AliNet", 2, "cosine"
+    version = 2
+    fused = None
+    settings: AliNetSettings
 
     def __init__(self, pair: GraphPair, settings: AliNetSettings, seed: int, device: Device) -> None:
-        self.settings, self.seed, self.device = settings, seed, device
-        self.info: dict[str, Any] = {}
-        self.num_source = pair.source.num_entities
-        self.num_entities = self.num_source + pair.target.num_entities
-        self.seeds = np.stack([pair.train.source_ids, pair.train.target_ids + np.int32(self.num_source)], axis=1)
+        super().__init__(pair, settings, seed, device)
         triples = join_triples(pair, swap=False)
         every = np.concatenate(
             [triples.source, triples.target, lent_triples(triples.source, triples.target, self.seeds)]
@@ -126,15 +107,15 @@ class AliNet:
 
     def start(self, epoch: int, saved: Arrays) -> None:
         self.neighbours: Ids | None = saved.get("neighbours")  # (2, num_seeds, num_neighbours)
-        fresh = initial_parameters(self.num_entities, self.settings, self.seed)
-        self.parameters = trained_tensors(fresh, saved, self.device)
-        self.optimiser = torch.optim.Adam(self.parameters.values(), lr=self.settings.learning_rate)
-        restore_adam(self.optimiser, self.parameters, saved)
+        super().start(epoch, saved)
+
+    def initial_parameters(self) -> Arrays:
+        return initial_parameters(self.num_entities, self.settings, self.seed)
 
     def run_epoch(self, epoch: int) -> float:
         """Every seed once; the loss per seed."""
         settings = self.settings
-        if self._is_refreshed_before(epoch):
+        if self.is_refreshed_before(epoch):
             self.neighbours = self._find_neighbours()
         random = np.random.default_rng([self.seed, epoch])
         order = random.permutation(len(self.seeds))
@@ -152,22 +133,18 @@ class AliNet:
             total += descend(self.optimiser, loss)
         return float(total) / len(order)
 
-    def vectors(self) -> tuple[Floats, Floats]:
+    def joint_vectors(self) -> Floats:
         with torch.no_grad():
-            vectors = as_array(join_layers(network(self.parameters, self.graph)))
-        return vectors[: self.num_source], vectors[self.num_source :]
+            return as_array(join_layers(network(self.parameters, self.graph)))
 
     def arrays(self, epoch: int) -> Arrays:
-        result = adam_arrays(self.optimiser, self.parameters)
-        if self.neighbours is not None and not self._is_refreshed_before(epoch + 1):
+        result = super().arrays(epoch)
+        if self.neighbours is not None and not self.is_refreshed_before(epoch + 1):
             result["neighbours"] = self.neighbours
         return result
 
     def _ids(self, array: NDArray[Any]) -> torch.Tensor:
         return to_device(self.device, array)[0]
-
-    def _is_refreshed_before(self, epoch: int) -> bool:
-        return epoch > 1 and (epoch - 1) % self.settings.refresh_every == 0
 
     def _find_neighbours(self) -> Ids:
         """Entities of the source graph near each seed's target end [0], and of the target graph near its source end."""
@@ -302,16 +279,6 @@ def lent_triples(source: Ids, target: Ids, seeds: Ids) -> Ids:
     return np.concatenate(lent)
 
 
-def both_ways(
-    heads: NDArray[Any], tails: NDArray[Any], num_entities: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Edges in both directions and of everyone with itself, each once: rows and columns."""
-    heads, tails, own = heads.astype(np.int64), tails.astype(np.int64), np.arange(num_entities)
-    keys = np.concatenate([heads * num_entities + tails, tails * num_entities + heads, own * num_entities + own])
-    rows, columns = np.divmod(np.unique(keys), num_entities)
-    return rows, columns
-
-
 def two_steps(triples: Ids, num_entities: int, settings: AliNetSettings, seed: int) -> NDArray[np.int64]:
     """Heads and tails (2, n) of the paths (h, r, x), (x, s, t) that make h and t distant neighbours.
 
@@ -388,3 +355,12 @@ def _symmetric(edges: Edges) -> torch.Tensor:
     """1 / sqrt(|N(i)| |N(j)|) for every edge between i and j."""
     scales = edges.row_starts.diff().float().rsqrt()
     return scales[edges.rows] * scales[edges.columns]
+
+
+def train_alinet(pair: GraphPair, settings: AliNetSettings | None = None, **options: Unpack[Options]) -> Embeddings:
+    """Vectors of all entities of a pair, compared by cosine; `rlea.models.training.train` says the rest.
+
+    Learns from the triples, `pair.train` and (for stopping) `pair.valid`. Made for a GPU; a processor needs seconds for
+    an epoch.
+    """
+    return train(AliNet, pair, settings or AliNetSettings(), **options)

@@ -17,15 +17,20 @@ Everything here runs on the processor, whatever device the model trains on: ther
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from rlea.graph import GraphPair, Ids, KnowledgeGraph, Literals
+from rlea.graph import GraphPair, Ids, Literals
+from rlea.models.kernels import FAST, GOLDEN, below, bits_of, one_thread
 from rlea.search.candidates import mix
+
+if TYPE_CHECKING:
+    from rlea.models.jape import JAPESettings
 
 INTEGER, DOUBLE, DATETIME, STRING = range(4)
 
@@ -35,13 +40,16 @@ _FORMS = (
     (DATETIME, re.compile(r"-?\d{4,}-\d\d(-\d\d)?(T.*)?(Z|[+-]\d\d:\d\d)?")),
 )
 # Types that XML Schema names; a type of another vocabulary, such as a currency, is told by the form of the value.
-_NAMED = dict.fromkeys(("date", "dateTime", "dateTimeStamp", "gYear", "gYearMonth", "gMonthDay", "gDay"), DATETIME)
-_NAMED |= dict.fromkeys(("time", "gMonth"), DATETIME)
-_NAMED |= dict.fromkeys(("double", "float", "decimal"), DOUBLE)
-_NAMED |= dict.fromkeys(("int", "integer", "long", "short", "byte", "nonNegativeInteger", "positiveInteger"), INTEGER)
-_NAMED |= dict.fromkeys(("unsignedInt", "unsignedLong", "negativeInteger", "nonPositiveInteger"), INTEGER)
-_NAMED |= dict.fromkeys(("string", "anyURI", "langString", "boolean"), STRING)
+_NAMES = {
+    DATETIME: "date dateTime dateTimeStamp time gYear gYearMonth gMonth gMonthDay gDay",
+    DOUBLE: "double float decimal",
+    INTEGER: "int integer long short byte unsignedInt unsignedLong"
+    " positiveInteger nonNegativeInteger negativeInteger nonPositiveInteger",
+    STRING: "string anyURI langString boolean",
+}
+_NAMED = {name: kind for kind, names in _NAMES.items() for name in names.split()}
 
+_KEPT = "similar."  # before the names of arrays in a checkpoint
 _BLOCK = 256  # entities compared with all of the other graph at a time
 # Similarities this close count as equal, and chance decides: hundreds of entities with the very same attributes are
 # common, and the first of them must not be everybody's match.
@@ -66,21 +74,26 @@ class Occurrences:
         return np.diff(self.begins)
 
 
-@dataclass(frozen=True, eq=False)
-class Similar:
+class Similar(NamedTuple):
     """For some entities, given by row, the entities of the other graph that are like them, with weights of sum 1."""
 
     rows: Ids  # (number,)
     matches: Ids  # (number, max_matches) rows; fewer matches are filled up with row 0
     weights: NDArray[np.float32]  # (number, max_matches), zero for what is filled up
 
-    def __len__(self) -> int:
-        return len(self.rows)
-
     @property
     def num_pairs(self) -> int:
         """Pairs of an entity and a match."""
         return int((self.weights > 0).sum())
+
+    @staticmethod
+    def of(arrays: Mapping[str, NDArray[Any]]) -> Similar | None:
+        """Those among the arrays of a checkpoint, if there are some."""
+        return Similar(*(arrays[_KEPT + name] for name in Similar._fields)) if _KEPT + "rows" in arrays else None
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """For a checkpoint."""
+        return {_KEPT + name: array for name, array in self._asdict().items()}
 
 
 def type_of_value(value: str, datatype: str = "") -> int:
@@ -88,10 +101,7 @@ def type_of_value(value: str, datatype: str = "") -> int:
     named = _NAMED.get(re.split(r"[#/:]", datatype)[-1])
     if named is not None:
         return named
-    for number, form in _FORMS:
-        if form.fullmatch(value):
-            return number
-    return STRING
+    return next((number for number, form in _FORMS if form.fullmatch(value)), STRING)
 
 
 def types_of_attributes(literals: Literals, num_attributes: int) -> NDArray[np.int8]:
@@ -122,52 +132,40 @@ def collect_occurrences(pair: GraphPair, share: float) -> Occurrences:
         entity_ids.append(first_entity + facts.entity_ids[kept])
         attribute_ids.append(first_attribute + facts.attribute_ids[kept])
         types.append(types_of_attributes(facts, number))
+    parts = np.concatenate(entity_ids), np.concatenate(attribute_ids)
     num_entities = pair.source.num_entities + pair.target.num_entities
-    keys = _keys(np.concatenate(entity_ids), np.concatenate(attribute_ids), sum(map(len, types)))
-    return _by_row(keys, num_entities, np.concatenate(types), len(pair.source.attributes))
+    return _by_row(*parts, num_entities, np.concatenate(types), len(pair.source.attributes))
 
 
 def merge_rows(occurrences: Occurrences, row_of: Ids) -> Occurrences:
     """The attributes of all rows i with the same `row_of[i]` together; as many rows as before."""
     num_rows = len(occurrences.begins) - 1
     rows = row_of[np.repeat(np.arange(num_rows), occurrences.counts)]
-    keys = _keys(rows, occurrences.attribute_ids, len(occurrences.types))
-    return _by_row(keys, num_rows, occurrences.types, occurrences.num_source_attributes)
+    types, num_source = occurrences.types, occurrences.num_source_attributes
+    return _by_row(rows, occurrences.attribute_ids, num_rows, types, num_source)
 
 
-def _keys(rows: Ids, attribute_ids: Ids, num_attributes: int) -> NDArray[np.int64]:
-    return rows.astype(np.int64) * num_attributes + attribute_ids
-
-
-def _by_row(keys: NDArray[np.int64], num_rows: int, types: NDArray[np.int8], num_source_attributes: int) -> Occurrences:
-    keys = np.unique(keys)
+def _by_row(rows: Ids, attribute_ids: Ids, num_rows: int, types: NDArray[np.int8], num_source: int) -> Occurrences:
+    keys = np.unique(rows.astype(np.int64) * len(types) + attribute_ids)
     begins = np.searchsorted(keys, np.arange(num_rows + 1) * len(types)).astype(np.int64)
-    return Occurrences(begins, (keys % len(types)).astype(np.int32), types, num_source_attributes)
+    return Occurrences(begins, (keys % len(types)).astype(np.int32), types, num_source)
 
 
-def learn_vectors(
-    occurrences: Occurrences,
-    dim: int,
-    *,
-    epochs: int,
-    max_pairs: int,  # drawn in an epoch
-    num_negatives: int,
-    learning_rate: float,  # of the first epoch; falls to nothing along a line
-    seed: int,
-) -> NDArray[np.float32]:
+def learn_vectors(occurrences: Occurrences, settings: JAPESettings, seed: int) -> NDArray[np.float32]:
     """Vectors of the attributes, (num_attributes, dim). An epoch draws a pair of H for every occurrence."""
+    dim, epochs = settings.dim, settings.attribute_epochs
     random = np.random.default_rng([seed, 0, 2])
     vectors = random.uniform(-0.5 / dim, 0.5 / dim, (len(occurrences.types), dim)).astype(np.float32)
-    num_draws = min(max_pairs, len(occurrences.attribute_ids))
+    num_draws = min(settings.max_attribute_pairs, len(occurrences.attribute_ids))
     company = np.zeros_like(vectors)
     noise = np.sort(occurrences.attribute_ids)  # those of the source graph, then those of the target
     num_source = occurrences.num_source_attributes
     for epoch in range(epochs):
         random = np.random.default_rng([seed, epoch + 1, 2])
         first, second = draw_pairs(occurrences, num_draws, random)
-        rate = np.float32(learning_rate * (1 - epoch / epochs))
+        rate = np.float32(settings.attribute_learning_rate * (1 - epoch / epochs))
         bits = random.integers(2**63, dtype=np.uint64)
-        _skip_gram(vectors, company, first, second, noise, num_source, num_negatives, rate, bits)
+        _skip_gram(vectors, company, first, second, noise, num_source, settings.attribute_negatives, rate, bits)
     return vectors
 
 
@@ -203,15 +201,10 @@ def similar_entities(
     units: NDArray[np.float32],  # (num_entities, dim) by attributes, source entities first
     num_source_entities: int,
     row_of: Ids,  # (num_entities,) where the vector of an entity is kept
-    *,
-    min_similarity: float,
-    max_matches: int,  # per entity, the most similar
+    settings: JAPESettings,
     seed: int,
 ) -> Similar:
     """Both ways: for source entities their matches in the target, then for target entities those in the source."""
-    import scipy.linalg.cython_blas  # noqa: F401  # numba's np.dot calls it; loaded later it escapes the limit below
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
     cut = num_source_entities
     parts = []
     for queries, others, query_rows, other_rows in (
@@ -219,26 +212,16 @@ def similar_entities(
         (units[cut:], units[:cut], row_of[cut:], row_of[:cut]),
     ):
         asking, asked = np.flatnonzero(queries.any(axis=1)), np.flatnonzero(others.any(axis=1))
-        found = np.full((len(asking), max_matches), -1, dtype=np.int32)
-        scores = np.zeros((len(asking), max_matches), dtype=np.float32)
-        # One thread per product: the kernel is parallel over blocks, and sums do not depend on the number of threads.
-        with threadpool_limits(limits=1, user_api="blas"):
-            candidates = np.ascontiguousarray(others[asked]).T
-            _most_similar(queries[asking], candidates, np.float32(min_similarity), np.uint64(seed), found, scores)
+        found = np.full((len(asking), settings.max_matches), -1, dtype=np.int32)
+        scores = np.zeros(found.shape, dtype=np.float32)
+        with one_thread():  # the kernel is parallel over blocks
+            least, candidates = np.float32(settings.min_similarity), np.ascontiguousarray(others[asked]).T
+            _most_similar(queries[asking], candidates, least, np.uint64(seed), found, scores)
         some = (found >= 0).any(axis=1)
         found, scores = found[some], scores[some]
-        parts.append(
-            Similar(
-                rows=query_rows[asking[some]],
-                matches=np.where(found >= 0, other_rows[asked][found], 0).astype(np.int32),
-                weights=scores / scores.sum(axis=1, keepdims=True),
-            )
-        )
-    return Similar(
-        rows=np.concatenate([part.rows for part in parts]).astype(np.int32),
-        matches=np.concatenate([part.matches for part in parts]),
-        weights=np.concatenate([part.weights for part in parts]),
-    )
+        matches = np.where(found >= 0, other_rows[asked][found], 0).astype(np.int32)
+        parts.append((query_rows[asking[some]].astype(np.int32), matches, scores / scores.sum(axis=1, keepdims=True)))
+    return Similar(*(np.concatenate(both) for both in zip(*parts, strict=True)))
 
 
 def why_unused(pair: GraphPair) -> str | None:
@@ -246,19 +229,12 @@ def why_unused(pair: GraphPair) -> str | None:
     for side, graph in (("source", pair.source), ("target", pair.target)):
         if len(graph.literals) == 0:
             return f"the {side} graph has none"
-    told = [_has_attributes(graph) for graph in (pair.source, pair.target)]
-    if not (told[0][pair.train.source_ids] & told[1][pair.train.target_ids]).any():
-        return "no seed has any in both graphs"
-    return None
+    in_source = np.isin(pair.train.source_ids, pair.source.literals.entity_ids)
+    in_target = np.isin(pair.train.target_ids, pair.target.literals.entity_ids)
+    return None if (in_source & in_target).any() else "no seed has any in both graphs"
 
 
-def _has_attributes(graph: KnowledgeGraph) -> NDArray[np.bool_]:
-    result = np.zeros(graph.num_entities, dtype=np.bool_)
-    result[graph.literals.entity_ids] = True
-    return result
-
-
-@numba.njit(cache=True, fastmath={"reassoc", "nsz", "contract"}, error_model="numpy")
+@numba.njit(cache=True, fastmath=FAST, error_model="numpy")
 def _approach(a: Any, c: Any, label: Any, rate: Any, gradient: Any) -> None:
     """Move c one step up log s(a.c) (label 1) or log s(-a.c) (label 0); the like step of a is added to `gradient`."""
     inner = np.float32(0.0)
@@ -291,9 +267,8 @@ def _skip_gram(
         gradient[:] = np.float32(0.0)
         _approach(vectors[a], company[c], np.float32(1.0), rate, gradient)
         for _ in range(num_negatives):
-            bits = mix(bits + np.uint64(0x9E3779B97F4A7C15))
-            below = np.int64(((bits >> np.uint64(32)) * np.uint64(end - begin)) >> np.uint64(32))
-            other = noise[begin + below]
+            bits = bits_of(bits)
+            other = noise[begin + below(bits, end - begin)]
             if other != c:
                 _approach(vectors[a], company[other], np.float32(0.0), rate, gradient)
         vectors[a] += gradient
@@ -310,7 +285,7 @@ def _most_similar(queries: Any, candidates: Any, least: Any, seed: Any, found: A
         keys = np.empty(places, dtype=np.float32)
         for i in range(begin, end):
             size, worst = 0, 0
-            stream = mix(seed + np.uint64(i) * np.uint64(0x9E3779B97F4A7C15))
+            stream = mix(seed + np.uint64(i) * GOLDEN)
             row = similarity[i - begin]
             for j in range(len(row)):
                 if row[j] < least:

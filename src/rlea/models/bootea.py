@@ -19,21 +19,21 @@ that the published figures come from: every step of it would need the whole matr
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Unpack
+from typing import ClassVar, Unpack
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch.nn.functional import logsigmoid, normalize
 
 from rlea.graph import GraphPair, Ids, Links
 from rlea.models.aligne import AlignE, AlignESettings, CompiledTrainer, TorchTrainer
-from rlea.models.torch_optimisers import Adagrad, descend, to_device
-from rlea.models.training import Arrays, Device, Floats, Options, refused, require_positive, train
-from rlea.models.translation_step import one_thread
+from rlea.models.kernels import one_thread
+from rlea.models.torch_optimisers import Adagrad, descend_batches
+from rlea.models.training import Arrays, Device, Floats, Options, train
 from rlea.models.triples import JointTriples, join_triples, shuffled, swapped_copies
-from rlea.models.unit_rows import Table
 from rlea.search.embeddings import Embeddings
 
 
@@ -41,6 +41,7 @@ from rlea.search.embeddings import Embeddings
 class BootEASettings(AlignESettings):
     """Settings of AlignE, and those of labelling; the defaults are the published ones unless the comment says so."""
 
+    title: ClassVar[str] = "BootEA"
     label_every: int = 10  # epochs between two rounds of labelling, the first one after so many
     similarity_limit: float = 0.7  # labels are more similar than this
     num_candidates: int = 10  # nearest of either graph that an entity may be labelled with
@@ -49,73 +50,49 @@ class BootEASettings(AlignESettings):
     epochs_without_valid: int = 500
 
     def __post_init__(self) -> None:
-        require_positive("BootEA", self, "positive_limit", "negative_limit", "negative_weight")
+        super().__post_init__()
         if self.similarity_limit >= 1:
-            raise refused("BootEA", self, "similarity_limit", "below 1, or nothing could ever be labelled")
+            raise self.refused("similarity_limit", "below 1, or nothing could ever be labelled")
 
 
-def train_bootea(pair: GraphPair, settings: BootEASettings | None = None, **options: Unpack[Options]) -> Embeddings:
-    """Unit vectors of all entities of a pair, compared by cosine; `rlea.models.training.train` says the rest.
-
-    Learns from the triples, `pair.train` and (for stopping) `pair.valid`; labels are sought among all entities in no
-    seed. On the CPU the same seed gives the same bytes for any number of threads.
-    """
-    return train(BootEA, pair, settings or BootEASettings(), **options)
-
-
-class BootEA:
+class BootEA(AlignE):
     """BootEA in training: AlignE, the labels so far, and the passes over the copies they give."""
 
-    title, version, measure = "BootEA", 1, "cosine"
+    version = 1
+    settings: BootEASettings
 
     def __init__(self, pair: GraphPair, settings: BootEASettings, seed: int, device: Device) -> None:
-        self.settings, self.seed = settings, seed
-        self.info: dict[str, Any] = {"aligne_version": AlignE.version}  # its state is AlignE's, and more
-        self.aligne = AlignE(pair, settings, seed, device)
-        self.triples = join_triples(pair, swap=False)
+        super().__init__(pair, settings, seed, device)
+        self.info = {"aligne_version": AlignE.version}  # its state is AlignE's, and more
+        self.unswapped = join_triples(pair, swap=False)
         self.free_source = np.setdiff1d(np.arange(pair.source.num_entities, dtype=np.int32), pair.train.source_ids)
         self.free_target = np.setdiff1d(np.arange(pair.target.num_entities, dtype=np.int32), pair.train.target_ids)
 
     def start(self, epoch: int, saved: Arrays) -> None:
-        own = {name: saved.pop(name) for name in [*saved] if name.startswith("labels.")}
-        self.aligne.start(epoch, saved)
-        self.labels = Links.of(own.get("labels.source", []), own.get("labels.target", []))
-        num_rows = self.triples.num_entities + self.triples.num_relations
-        sums = np.full((num_rows, self.settings.dim), self.settings.initial_squares, dtype=np.float32)
-        trainer, sums = self.aligne.trainer, own.get("labels.squares", sums)
-        self.copies: TorchCopies | CompiledCopies = (
-            TorchCopies(trainer, sums) if isinstance(trainer, TorchTrainer) else CompiledCopies(trainer, sums)
-        )
+        source, target, sums = (saved.pop(f"labels.{name}", None) for name in ("source", "target", "squares"))
+        self.labels = Links.empty() if source is None else Links.of(source, target)
+        if sums is None:
+            sums = np.full((self.num_rows, self.settings.dim), self.settings.initial_squares, dtype=np.float32)
+        super().start(epoch, saved)
+        in_torch = isinstance(self.trainer, TorchTrainer)
+        self.copies = TorchCopies(self.trainer, sums) if in_torch else CompiledCopies(self.trainer, sums)
 
     def run_epoch(self, epoch: int) -> float:
         """Labels and a pass over their copies where it is time for them, then an epoch of AlignE; the loss of that."""
-        if epoch > 1 and (epoch - 1) % self.settings.label_every == 0:
+        settings = self.settings
+        if epoch > 1 and (epoch - 1) % settings.label_every == 0:
             source, target = self.vectors()
-            proposed = propose_labels(
-                source,
-                target,
-                self.free_source,
-                self.free_target,
-                similarity_limit=self.settings.similarity_limit,
-                num_candidates=self.settings.num_candidates,
-            )
+            proposed = propose_labels(source, target, self.free_source, self.free_target, settings)
             self.labels = edit_labels(self.labels, proposed, source, target)
-            self._learn_labels(epoch)
-        return self.aligne.run_epoch(epoch)
-
-    def vectors(self) -> tuple[Floats, Floats]:
-        return self.aligne.vectors()
+            if len(self.labels) > 0:
+                copies = copies_of_labels(self.unswapped, self.labels)
+                triples, cuts = shuffled(copies, settings.batch_size, seed=self.seed, epoch=epoch)
+                self.copies.learn(copies.as_rows(triples), cuts)
+        return super().run_epoch(epoch)
 
     def arrays(self, epoch: int) -> Arrays:
         labels = {"labels.source": self.labels.source_ids, "labels.target": self.labels.target_ids}
-        return {**self.aligne.arrays(epoch), **labels, "labels.squares": self.copies.squares()}
-
-    def _learn_labels(self, epoch: int) -> None:
-        if len(self.labels) == 0:
-            return
-        copies = copies_of_labels(self.triples, self.labels)
-        triples, cuts = shuffled(copies, self.settings.batch_size, seed=self.seed, epoch=epoch)
-        self.copies.learn(copies.as_rows(triples), cuts)
+        return {**super().arrays(epoch), **labels, "labels.squares": self.copies.squares()}
 
 
 def propose_labels(
@@ -123,9 +100,7 @@ def propose_labels(
     target: Floats,  # (num_target_entities, dim) likewise
     source_ids: Ids,
     target_ids: Ids,
-    *,
-    similarity_limit: float,
-    num_candidates: int,
+    settings: BootEASettings,
 ) -> Links:
     """The one-to-one pairs of the given entities with the largest sum of similarities, all above the limit.
 
@@ -134,10 +109,9 @@ def propose_labels(
     from rlea.search.candidates import find_candidates
 
     with one_thread():
-        pairs = find_candidates(
-            Embeddings(source, target, measure="inner"), source_ids, target_ids, num_candidates
-        ).pairs
-    likely = np.flatnonzero(pairs.scores > similarity_limit)
+        vectors = Embeddings(source, target, measure="inner")
+        pairs = find_candidates(vectors, source_ids, target_ids, settings.num_candidates).pairs
+    likely = np.flatnonzero(pairs.scores > settings.similarity_limit)
     rows, columns = pairs.rows[likely], pairs.columns[likely]
     chosen = heaviest_matching(rows, columns, pairs.scores[likely])
     return Links.of(source_ids[rows[chosen]], target_ids[columns[chosen]])
@@ -189,13 +163,9 @@ def _most_similar(ids: Ids, similarities: Floats) -> NDArray[np.intp]:
 def copies_of_labels(triples: JointTriples, labels: Links) -> JointTriples:
     """The copies of the triples of both graphs in which a labelled entity is swapped for its partner, each once."""
     partners = labels.target_ids + np.int32(triples.num_source_entities)
-    return JointTriples(
-        source=np.unique(swapped_copies(triples.source, labels.source_ids, partners), axis=0),
-        target=np.unique(swapped_copies(triples.target, partners, labels.source_ids), axis=0),
-        num_source_entities=triples.num_source_entities,
-        num_target_entities=triples.num_target_entities,
-        num_relations=triples.num_relations,
-    )
+    source = np.unique(swapped_copies(triples.source, labels.source_ids, partners), axis=0)
+    target = np.unique(swapped_copies(triples.target, partners, labels.source_ids), axis=0)
+    return replace(triples, source=source, target=target)
 
 
 class TorchCopies:
@@ -210,19 +180,15 @@ class TorchCopies:
 
     def learn(self, triples: Ids, cuts: list[int]) -> float:
         """Steps over the batches `triples[cuts[i] : cuts[i + 1]]` (rows of the table); the sum of their losses."""
-        (every,) = to_device(self.raw.device, triples)
-        losses = [descend(self.optimiser, copies_loss(self.raw, every[a:b])) for a, b in pairwise(cuts)]
-        return float(torch.stack(losses).double().sum())
+        return descend_batches(self.optimiser, self.loss, cuts, triples, precision=torch.float64)
+
+    def loss(self, triples: torch.Tensor) -> torch.Tensor:
+        """-log sigmoid(-f), summed over triples (batch, 3) of rows of the table."""
+        head, relation, tail = normalize(self.raw)[triples].unbind(1)  # (batch, dim) each
+        return -logsigmoid(-(head + relation - tail).square().sum(dim=1)).sum()
 
     def squares(self) -> Floats:
         return self.optimiser.sums(self.raw)
-
-
-def copies_loss(raw: torch.Tensor, triples: torch.Tensor) -> torch.Tensor:
-    """-log sigmoid(-f), summed over triples (batch, 3) of rows of `raw` (num_rows, dim), vectors before normalising."""
-    head, relation, tail = torch.nn.functional.normalize(raw)[triples].unbind(1)  # (batch, dim) each
-    scores = (head + relation - tail).square().sum(dim=1)
-    return -torch.nn.functional.logsigmoid(-scores).sum()
 
 
 class CompiledCopies:
@@ -232,32 +198,40 @@ class CompiledCopies:
         self.table, self.sums, self.learning_rate = trainer.table, sums.copy(), trainer.settings.learning_rate
 
     def learn(self, triples: Ids, cuts: list[int]) -> float:
-        return sum(copies_step(self.table, self.sums, triples[a:b], self.learning_rate) for a, b in pairwise(cuts))
+        return sum(self.step(triples[a:b]) for a, b in pairwise(cuts))
+
+    def step(self, triples: Ids) -> float:
+        """The loss of a batch before the step; raw vectors and Adagrad's sums are moved down its gradient."""
+        from scipy.sparse import csr_array
+
+        (raw, scales), sums = self.table, self.sums
+        rows, places = np.unique(triples, return_inverse=True)
+        places = places.reshape(-1, 3)
+        units = self.table.units(rows)
+        head, relation, tail = places.T
+        difference = units[head] + units[relation] - units[tail]  # (batch, dim)
+        scores = np.einsum("bd,bd->b", difference, difference)
+        # The gradient of -log sigmoid(-f) is 2 sigmoid(f) (h + r - t) for h and r, and minus that for t.
+        slopes = 2 / (1 + np.exp(-scores))
+        factors = np.concatenate([slopes, slopes, -slopes])
+        numbers = np.tile(np.arange(len(triples)), 3)
+        gradient = csr_array((factors, (places.T.ravel(), numbers)), shape=(len(rows), len(triples))) @ difference
+        along = np.einsum("rd,rd->r", gradient, units)
+        gradient = (gradient - along[:, None] * units) * scales[rows, None]  # through x / |x|
+        squares = sums[rows] + gradient * gradient
+        moved = raw[rows] - np.float32(self.learning_rate) * gradient / np.sqrt(squares)
+        sums[rows], raw[rows] = squares, moved
+        scales[rows] = 1 / np.sqrt(np.maximum(np.einsum("rd,rd->r", moved, moved), np.float32(1e-12)))
+        return float(np.logaddexp(0, scores).sum(dtype=np.float64))
 
     def squares(self) -> Floats:
         return self.sums
 
 
-def copies_step(table: Table, sums: Floats, triples: Ids, learning_rate: float) -> float:
-    """`copies_loss` of a batch before the step; raw vectors and Adagrad's `sums` are moved down its gradient."""
-    from scipy.sparse import csr_array
+def train_bootea(pair: GraphPair, settings: BootEASettings | None = None, **options: Unpack[Options]) -> Embeddings:
+    """Unit vectors of all entities of a pair, compared by cosine; `rlea.models.training.train` says the rest.
 
-    raw, scales = table.raw, table.scales
-    rows, places = np.unique(triples, return_inverse=True)
-    places = places.reshape(-1, 3)
-    units = raw[rows] * scales[rows, None]
-    head, relation, tail = places.T
-    difference = units[head] + units[relation] - units[tail]  # (batch, dim)
-    scores = np.einsum("bd,bd->b", difference, difference)
-    # The gradient of -log sigmoid(-f) is 2 sigmoid(f) (h + r - t) for h and r, and minus that for t.
-    slopes = 2 / (1 + np.exp(-scores))
-    factors = np.concatenate([slopes, slopes, -slopes])
-    numbers = np.tile(np.arange(len(triples)), 3)
-    gradient = csr_array((factors, (places.T.ravel(), numbers)), shape=(len(rows), len(triples))) @ difference
-    along = np.einsum("rd,rd->r", gradient, units)
-    gradient = (gradient - along[:, None] * units) * scales[rows, None]  # through x / |x|
-    squares = sums[rows] + gradient * gradient
-    moved = raw[rows] - np.float32(learning_rate) * gradient / np.sqrt(squares)
-    sums[rows], raw[rows] = squares, moved
-    scales[rows] = 1 / np.sqrt(np.maximum(np.einsum("rd,rd->r", moved, moved), np.float32(1e-12)))
-    return float(np.logaddexp(0, scores).sum(dtype=np.float64))
+    Learns from the triples, `pair.train` and (for stopping) `pair.valid`; labels are sought among all entities in no
+    seed. On the CPU the same seed gives the same bytes for any number of threads.
+    """
+    return train(BootEA, pair, settings or BootEASettings(), **options)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from rlea.graph import Ids, Links
+from rlea.models.kernels import manhattan, one_thread
 
 _BLOCK = 512  # validation sources ranked at a time
+_STEP = 64  # terms of a Manhattan distance summed before the sum is looked at
 
 
 @dataclass
@@ -63,17 +67,17 @@ def hits_at_1(
     if len(links) == 0:
         return 0.0
     if measure == "manhattan":
-        return _first_by_manhattan(source, target, links, pool_ids) / num_links
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
+        is_first = np.empty(len(links), dtype=np.bool_)
+        queries = np.ascontiguousarray(source[links.source_ids])
+        _first_places(queries, np.ascontiguousarray(target), links.target_ids, pool_ids, is_first)
+        return int(is_first.sum()) / num_links
     if measure == "cosine":
         source, target = _unit(source), _unit(target)
     candidates = np.ascontiguousarray(target[pool_ids].T)
     columns = np.searchsorted(pool_ids, links.target_ids, sorter=np.argsort(pool_ids))
     columns = np.argsort(pool_ids)[columns]
     num_hits = 0
-    # Products on one thread, so that a score on the edge does not depend on the number of threads.
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_thread():  # so that a score on the edge does not depend on their number
         for begin in range(0, len(links), _BLOCK):
             block = slice(begin, begin + _BLOCK)
             similarity = source[links.source_ids[block]] @ candidates  # (block, pool)
@@ -90,8 +94,15 @@ def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     return units
 
 
-def _first_by_manhattan(source: NDArray[np.float32], target: NDArray[np.float32], links: Links, pool_ids: Ids) -> int:
-    from rlea.models.manhattan import first_places
-
-    queries = np.ascontiguousarray(source[links.source_ids])
-    return int(first_places(queries, np.ascontiguousarray(target), links.target_ids, pool_ids).sum())
+@numba.njit(parallel=True, cache=True)
+def _first_places(queries: Any, vectors: Any, own_ids: Any, pool_ids: Any, result: Any) -> None:
+    """Whether row `own_ids[i]` of `vectors` is nearer to query i than every other row of `pool_ids`; a tie is not."""
+    for i in numba.prange(len(queries)):
+        query = queries[i]
+        bound = manhattan(query, vectors[own_ids[i]], np.float32(np.inf), _STEP)
+        is_first = True
+        for j in pool_ids:
+            if j != own_ids[i] and manhattan(query, vectors[j], bound, _STEP) <= bound:
+                is_first = False
+                break
+        result[i] = is_first

@@ -8,14 +8,14 @@ of the size (edges, dim) is held, unless the weights of the edges are learned by
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numba
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from rlea.models.unit_rows import dot
+from rlea.models.kernels import dot
 
 if TYPE_CHECKING:
     from rlea.models.training import Device
@@ -53,6 +53,37 @@ class Edges:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+
+class SparseMatrix(NamedTuple):
+    """A fixed sparse matrix, to be multiplied with tables of vectors."""
+
+    edges: Edges
+    weights: torch.Tensor  # (num_edges,)
+
+    @staticmethod
+    def of(
+        rows: NDArray[Any], columns: NDArray[Any], weights: NDArray[Any], shape: tuple[int, int], device: Device = "cpu"
+    ) -> SparseMatrix:
+        """From entries in any order."""
+        edges, order = Edges.of(rows, columns, shape, device)
+        return SparseMatrix(edges, torch.as_tensor(weights[order].astype(np.float32), device=device))
+
+    def __matmul__(self, vectors: torch.Tensor) -> torch.Tensor:
+        return multiply(self.edges, self.weights, vectors)
+
+
+def distinct(rows: Any, columns: Any, num_columns: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The places (row, column), each once, row after row."""
+    return np.divmod(np.unique(np.asarray(rows, dtype=np.int64) * num_columns + columns), max(num_columns, 1))
+
+
+def both_ways(
+    heads: NDArray[Any], tails: NDArray[Any], num_entities: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Edges in both directions and of everyone with itself, each once: rows and columns."""
+    own = np.arange(num_entities)
+    return distinct(np.concatenate([heads, tails, own]), np.concatenate([tails, heads, own]), num_entities)
 
 
 def multiply(
@@ -170,9 +201,8 @@ def inner_products_compiled(edges: Edges, gradient: torch.Tensor, vectors: torch
     Gradients are (num_rows, dim), vectors (num_columns, dim).
     """
     result = torch.empty(len(edges), dtype=vectors.dtype)
-    _inner_products_loop(
-        edges.rows.numpy(), edges.columns.numpy(), _rows_of(gradient), _rows_of(vectors), result.numpy()
-    )
+    of_rows, of_columns = (tensor.detach().contiguous().numpy() for tensor in (gradient, vectors))
+    _inner_products_loop(edges.rows.numpy(), edges.columns.numpy(), of_rows, of_columns, result.numpy())
     return result
 
 
@@ -180,11 +210,6 @@ def inner_products_by_tensors(edges: Edges, gradient: torch.Tensor, vectors: tor
     """The same in operations on whole tensors: the way to a GPU."""
     # Whole rows: `index_select` copies them many times faster than an index does.
     return (gradient.index_select(0, edges.rows) * vectors.index_select(0, edges.columns)).sum(dim=1)
-
-
-def _rows_of(vectors: torch.Tensor) -> NDArray[np.float32]:
-    rows: NDArray[np.float32] = vectors.detach().contiguous().numpy()
-    return rows
 
 
 @numba.njit(parallel=True, cache=True)

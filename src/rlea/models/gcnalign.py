@@ -30,7 +30,7 @@ Manhattan distance between joined vectors that have these weights in them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 import torch
@@ -38,25 +38,20 @@ from numpy.typing import NDArray
 from torch.nn.functional import embedding, normalize
 
 from rlea.graph import GraphPair, Ids, KnowledgeGraph
-from rlea.models.edges import Edges, multiply
+from rlea.models.edges import SparseMatrix
 from rlea.models.torch_optimisers import as_array, to_device
-from rlea.models.training import (
-    Arrays,
-    Device,
-    Floats,
-    Options,
-    require_at_most_one,
-    require_positive,
-    train,
-)
+from rlea.models.training import Arrays, Device, Floats, Options, Schedule, TrainedModel, train
 from rlea.models.triples import initial_vectors, join_triples
 from rlea.search.embeddings import Embeddings
 
 
 @dataclass(frozen=True)
-class GcnAlignSettings:
+class GcnAlignSettings(Schedule):
     """Settings of GCN-Align; the defaults are the published ones unless the comment says otherwise."""
 
+    title: ClassVar[str] = "GCN-Align"
+    may_be_zero: ClassVar[tuple[str, ...]] = ("margin", "structure_weight", "weight_floor")
+    at_most_one: ClassVar[tuple[str, ...]] = ("structure_weight",)
     dim: int = 100  # of the structure channel
     attribute_dim: int = 100
     learning_rate: float = 8.0  # plain gradient descent on the mean loss
@@ -67,51 +62,35 @@ class GcnAlignSettings:
     weight_floor: float = 0.3  # of the published program: without it a hub's neighbours would hardly hear from it
     attribute_share: float = 0.7  # of the attributes of both graphs together, the most frequent
     max_epochs: int = 2000
-    valid_from: int = 100  # first epoch with validation
-    valid_every: int = 10  # epochs between validations, and between checkpoints
-    # Validations in a row without a new best one; published: two that fall. On EN_DE_15K_V1 validation Hits@1 climbs
-    # from .438 at epoch 100 to .485 at 480 and wavers by .008 on the way; where it peaks early ten cost 100 epochs.
+    valid_from: int = 100
+    valid_every: int = 10
+    # Published: two that fall. On EN_DE_15K_V1 validation Hits@1 climbs from .438 at epoch 100 to .485 at 480 and
+    # wavers by .008 on the way; where it peaks early ten cost 100 epochs.
     patience: int = 10
     # Our own, for pairs without validation links, between pairs that gain and pairs that lose by more: from epoch 200
     # to the end EN_FR and D_Y (15K, V1) stay as they are, EN_DE goes from .461 to .485, D_W fell from .357 to .346.
     epochs_without_valid: int = 200
 
-    def __post_init__(self) -> None:
-        require_positive("GCN-Align", self, "margin", "structure_weight", "weight_floor")
-        require_at_most_one("GCN-Align", self, "structure_weight")
 
-
-def train_gcnalign(pair: GraphPair, settings: GcnAlignSettings | None = None, **options: Unpack[Options]) -> Embeddings:
-    """Vectors of all entities of a pair, compared by Manhattan distance; `rlea.models.training.train` says the rest.
-
-    Learns from the triples, the attributes (which entity has which, not their values), `pair.train` and (for stopping)
-    `pair.valid`. `info["attributes"]` tells whether the attribute channel was used.
-    """
-    return train(GcnAlign, pair, settings or GcnAlignSettings(), **options)
-
-
-class GcnAlign:
+class GcnAlign(TrainedModel):
     """GCN-Align in training: one or two channels over the same matrix, seeds and negatives."""
 
-    title, version, measure = "GCN-Align", 2, "manhattan"
+    version, measure = 2, "manhattan"
+    settings: GcnAlignSettings
 
     def __init__(self, pair: GraphPair, settings: GcnAlignSettings, seed: int, device: Device) -> None:
-        self.settings, self.seed, self.device = settings, seed, device
-        self.num_source = pair.source.num_entities
-        self.num_entities = self.num_source + pair.target.num_entities
-        self.seeds = np.stack([pair.train.source_ids, pair.train.target_ids + np.int32(self.num_source)], axis=1)
+        super().__init__(pair, settings, seed, device)
         rows, columns, weights = adjacency(pair, settings.weight_floor)
-        edges, order = Edges.of(rows, columns, (self.num_entities, self.num_entities), device)
-        self.matrix = SparseMatrix(edges, torch.as_tensor(weights[order], device=device))
+        self.matrix = SparseMatrix.of(rows, columns, weights, (self.num_entities, self.num_entities), device)
         self.features: SparseMatrix | None = None
         # Attributes can tell something only where both graphs have some, and they have weight.
         has_attributes = len(pair.source.literals) > 0 and len(pair.target.literals) > 0
         if has_attributes and settings.structure_weight < 1:
             owners, attributes = attribute_bags(pair, settings.attribute_share)
             self.num_attributes = int(attributes.max()) + 1
-            bags, _ = Edges.of(owners, attributes, (self.num_entities, self.num_attributes), device)
-            self.features = SparseMatrix(bags, torch.ones(len(bags), device=device))
-        self.info: dict[str, Any] = {"attributes": self.features is not None}
+            shape = self.num_entities, self.num_attributes
+            self.features = SparseMatrix.of(owners, attributes, np.ones(len(owners)), shape, device)
+        self.info = {"attributes": self.features is not None}
 
     def start(self, epoch: int, saved: Arrays) -> None:
         settings = self.settings
@@ -134,12 +113,11 @@ class GcnAlign:
             total += float(loss.detach())
         return total
 
-    def vectors(self) -> tuple[Floats, Floats]:
+    def joint_vectors(self) -> Floats:
         weights = (self.settings.structure_weight, 1 - self.settings.structure_weight)
         with torch.no_grad():
             outputs = [channel.output() * weight for channel, weight in zip(self.channels, weights, strict=False)]
-            joined = as_array(torch.cat(outputs, dim=1))
-        return joined[: self.num_source], joined[self.num_source :]
+            return as_array(torch.cat(outputs, dim=1))
 
     def arrays(self, epoch: int) -> Arrays:
         names = ("structure", "attributes")
@@ -150,17 +128,6 @@ class GcnAlign:
         random = np.random.default_rng([self.seed, epoch])
         shape = (2, len(self.seeds), self.settings.num_negatives)
         return random.integers(0, self.num_entities, shape, dtype=np.int32)
-
-
-@dataclass(frozen=True, eq=False)
-class SparseMatrix:
-    """A fixed sparse matrix, to be multiplied with tables of vectors."""
-
-    edges: Edges
-    weights: torch.Tensor  # (num_edges,)
-
-    def __matmul__(self, vectors: torch.Tensor) -> torch.Tensor:
-        return multiply(self.edges, self.weights, vectors)
 
 
 class Channel:
@@ -245,3 +212,12 @@ def attribute_bags(pair: GraphPair, share: float) -> tuple[NDArray[np.int64], ND
 def short_vectors(num_rows: int, dim: int, seed: int) -> Floats:
     """Normal numbers of standard deviation 1/sqrt(num_rows), none beyond two deviations."""
     return initial_vectors(num_rows, dim, seed=seed) * np.float32(np.sqrt(dim / num_rows))
+
+
+def train_gcnalign(pair: GraphPair, settings: GcnAlignSettings | None = None, **options: Unpack[Options]) -> Embeddings:
+    """Vectors of all entities of a pair, compared by Manhattan distance; `rlea.models.training.train` says the rest.
+
+    Learns from the triples, the attributes (which entity has which, not their values), `pair.train` and (for stopping)
+    `pair.valid`. `info["attributes"]` tells whether the attribute channel was used.
+    """
+    return train(GcnAlign, pair, settings or GcnAlignSettings(), **options)

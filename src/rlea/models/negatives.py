@@ -5,17 +5,20 @@ Draws are hashes of (seed, epoch, number of the triple, draw), not a stream, so 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from rlea.graph import Ids
+from rlea.models.kernels import FAST, below, bits_of, one_thread
 from rlea.models.triples import JointTriples
 from rlea.search.candidates import mix
+
+if TYPE_CHECKING:
+    from rlea.models.aligne import AlignESettings
 
 # After so many draws that hit true triples the negative is left out: in a tiny graph there may be no false triple.
 DRAWS = 32
@@ -23,8 +26,7 @@ _PARTS = 32  # shares of the rows that threads take, fixed so that the blocks ar
 _BLOCK = 128  # rows of similarities held at a time
 
 
-@dataclass(frozen=True, eq=False)
-class Sampler:
+class Sampler(NamedTuple):
     """What drawing negatives needs: where each graph's entities lie, and the true triples as a hash set."""
 
     num_source_entities: int
@@ -50,55 +52,33 @@ class Sampler:
         """
         negatives = np.empty((len(positives), num_negatives), dtype=np.int32)
         corrupt_tail = np.empty(len(positives), dtype=np.bool_)
-        _draw(
-            positives,
-            np.empty((0, 0), dtype=np.int32) if neighbours is None else neighbours,
-            self.known,
-            self.num_source_entities,
-            self.num_entities,
-            self.num_relations,
-            np.uint64(seed),
-            np.uint64(epoch),
-            negatives,
-            corrupt_tail,
-        )
+        near = np.empty((0, 0), dtype=np.int32) if neighbours is None else neighbours
+        _draw(self, positives, near, np.uint64(seed), np.uint64(epoch), negatives, corrupt_tail)
         return negatives, corrupt_tail
 
 
 def nearest_neighbours(
-    units: NDArray[np.float32],
-    num_source_entities: int,
-    share: float,
-    *,
-    at_least: int,
-    max_pool: int,
-    seed: int,
-    epoch: int,
+    units: NDArray[np.float32], num_source_entities: int, settings: AlignESettings, *, seed: int, epoch: int
 ) -> Ids:
-    """For every entity, the `share` of its own graph that is most similar to it, itself left out, ordered by id.
+    """For every entity, the share of its own graph that is most similar to it, itself left out, ordered by id.
 
     `units` (num_entities, dim) are unit vectors, the source graph's first. A graph of more than `max_pool` entities
     is represented by that many, drawn anew for every `epoch`: the nearest tenth of a random sample is a random
     sample of the nearest tenth, and time and memory grow with the number of entities instead of its square.
     The result is (num_entities, width); shorter rows are filled up by repeating, and -1 where there is no neighbour.
     """
-    # Numba's np.dot calls scipy's BLAS; a library that is not loaded yet escapes the limit below.
-    import scipy.linalg.cython_blas  # noqa: F401
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
     random = np.random.default_rng([seed, epoch, 1])
     graphs = []
     start = 0
     for size in (num_source_entities, len(units) - num_source_entities):
         pool = np.arange(size)
-        if size > max_pool:
-            pool = np.sort(random.choice(size, max_pool, replace=False))
-        count = max(min(at_least, len(pool) - 1), min(len(pool) - 1, round(share * len(pool))))
+        if size > settings.max_pool:
+            pool = np.sort(random.choice(size, settings.max_pool, replace=False))
+        count = min(len(pool) - 1, max(settings.num_negatives, round(settings.neighbour_share * len(pool))))
         graphs.append((start, size, pool, count))
         start += size
     result = np.full((len(units), max(1, *(count for *_, count in graphs))), -1, dtype=np.int32)
-    # One thread per product: the kernel is parallel over blocks, and sums then do not depend on the number of threads.
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_thread():  # the kernel is parallel over blocks
         for start, size, pool, count in graphs:
             if count > 0:
                 vectors = np.ascontiguousarray(units[start : start + size])
@@ -112,18 +92,6 @@ def nearest_neighbours(
 
 
 _EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
-
-
-@numba.njit(cache=True, inline="always")
-def _bits(x: Any) -> Any:
-    """64 random bits of a number; the constant keeps zero from being its own hash."""
-    return mix(x + np.uint64(0x9E3779B97F4A7C15))
-
-
-@numba.njit(cache=True, inline="always")
-def _below(bits: Any, bound: Any) -> Any:
-    """A number in [0, bound) from the upper 32 of 64 random bits."""
-    return np.int64(((bits >> np.uint64(32)) * np.uint64(bound)) >> np.uint64(32))
 
 
 @numba.njit(cache=True, inline="always")
@@ -155,21 +123,13 @@ def _fill_known(known: Any, triples: Any, num_relations: Any, num_entities: Any)
 
 @numba.njit(parallel=True, cache=True)
 def _draw(
-    positives: Any,
-    neighbours: Any,
-    known: Any,
-    num_source: Any,
-    num_entities: Any,
-    num_relations: Any,
-    seed: Any,
-    epoch: Any,
-    negatives: Any,
-    corrupt_tail: Any,
+    sampler: Any, positives: Any, neighbours: Any, seed: Any, epoch: Any, negatives: Any, corrupt_tail: Any
 ) -> None:
-    epoch_key = _bits(_bits(seed) ^ epoch)
+    num_source, num_entities, num_relations, known = sampler
+    epoch_key = bits_of(bits_of(seed) ^ epoch)
     width = neighbours.shape[1]
     for i in numba.prange(len(positives)):
-        stream = _bits(epoch_key ^ np.uint64(i))
+        stream = bits_of(epoch_key ^ np.uint64(i))
         head, relation, tail = positives[i, 0], positives[i, 1], positives[i, 2]
         replace_tail = (stream & np.uint64(1)) == np.uint64(1)
         corrupt_tail[i] = replace_tail
@@ -179,14 +139,14 @@ def _draw(
         for j in range(negatives.shape[1]):
             chosen = np.int64(-1)
             for attempt in range(DRAWS):
-                bits = _bits(stream ^ np.uint64(1 + j * DRAWS + attempt))
+                bits = bits_of(stream ^ np.uint64(1 + j * DRAWS + attempt))
                 # Where even the neighbourhood is all true, the second half of the draws looks in the whole graph.
                 if width > 0 and attempt < DRAWS // 2:
-                    entity = np.int64(neighbours[replaced, _below(bits, width)])
+                    entity = np.int64(neighbours[replaced, below(bits, width)])
                     if entity < 0:
                         continue
                 else:
-                    entity = start + _below(bits, size)
+                    entity = start + below(bits, size)
                 if replace_tail:
                     key = _key(head, relation, entity, num_relations, num_entities)
                 else:
@@ -197,7 +157,7 @@ def _draw(
             negatives[i, j] = chosen
 
 
-@numba.njit(cache=True, fastmath={"reassoc", "nsz", "contract"})
+@numba.njit(cache=True, fastmath=FAST)
 def _count_above(row: Any, threshold: Any) -> Any:
     count = np.int32(0)
     for j in range(len(row)):
@@ -205,7 +165,7 @@ def _count_above(row: Any, threshold: Any) -> Any:
     return count
 
 
-@numba.njit(cache=True, fastmath={"reassoc", "nsz", "contract"}, error_model="numpy")
+@numba.njit(cache=True, fastmath=FAST, error_model="numpy")
 def _moments(row: Any) -> Any:
     total, squares = np.float32(0.0), np.float32(0.0)
     for j in range(len(row)):

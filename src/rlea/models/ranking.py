@@ -19,8 +19,9 @@ import numpy as np
 import torch
 
 from rlea.models.edges import sum_by_row
+from rlea.models.kernels import manhattan
+from rlea.search.top_k import replace_worst
 
-_FAST = {"reassoc", "nsz", "contract"}
 _STEP = 96  # terms of a distance summed before the sum is looked at
 _QUERIES = 32  # searched for together: an entity's vector is then brought from memory once for all of them
 _CHUNKS = 128  # parts of the entities with about the same number of negatives
@@ -143,26 +144,6 @@ def nearest_by_tensors(vectors: torch.Tensor, own: torch.Tensor, partners: torch
     return torch.cat(parts)
 
 
-@numba.njit(cache=True, fastmath=_FAST, error_model="numpy")
-def _whole_distance(a: Any, b: Any) -> Any:
-    total = np.float32(0.0)
-    for d in range(a.shape[0]):
-        total += abs(a[d] - b[d])
-    return total
-
-
-@numba.njit(cache=True)
-def _distance(a: Any, b: Any, bound: Any) -> Any:
-    """The distance, or any number above `bound` once the sum is above it."""
-    total = np.float32(0.0)
-    for begin in range(0, a.shape[0], _STEP):
-        # Slices, since a loop that counts from elsewhere than 0 is not put into vector registers: 16 times slower.
-        total += _whole_distance(a[begin : begin + _STEP], b[begin : begin + _STEP])
-        if total > bound:
-            return total
-    return total
-
-
 @numba.njit(cache=True, error_model="numpy")
 def _add_signs(total: Any, factor: Any, a: Any, b: Any) -> None:
     """Add `factor` where a is larger, take it away where b is."""
@@ -178,7 +159,7 @@ def _score(rows: Any, anchors: Any, others: Any, margin: Any, losses: Any, is_op
     num_links, k = others.shape[1], others.shape[2]
     for i in numba.prange(num_links):
         source, target = rows[anchors[0, i]], rows[anchors[1, i]]
-        limit = _distance(source, target, np.float32(np.inf)) + margin
+        limit = manhattan(source, target, np.float32(np.inf), _STEP) + margin
         num_open = 0
         for side in range(2):
             anchor = rows[anchors[side, i]]
@@ -187,7 +168,7 @@ def _score(rows: Any, anchors: Any, others: Any, margin: Any, losses: Any, is_op
             loss = np.float32(0.0)
             for j in range(k):
                 other = rows[others[side, i, j]]
-                gap = limit - _distance(anchor, other, limit)
+                gap = limit - manhattan(anchor, other, limit, _STEP)
                 is_open[(side * num_links + i) * k + j] = gap > 0
                 if gap > 0:
                     num_open += 1
@@ -222,57 +203,35 @@ def _add_anchors(anchors: Any, of_anchors: Any, scale: Any, gradient: Any) -> No
                 total[d] += scale * own[d]
 
 
-@numba.njit(cache=True)
-def _is_worse(distance: Any, entity: Any, other_distance: Any, other_entity: Any) -> Any:
-    """Whether a pair comes after another one: farther, or as far and of a higher id."""
-    return distance > other_distance or (distance == other_distance and entity > other_entity)
-
-
-@numba.njit(cache=True)
-def _replace_worst(ids: Any, distances: Any, new_id: Any, new_distance: Any) -> None:
-    """Put an entity in place of the farthest kept one, which is at place 0, and restore the heap."""
-    size = len(ids)
-    place = 0
-    while True:
-        child = 2 * place + 1
-        if child >= size:
-            break
-        if child + 1 < size and _is_worse(distances[child + 1], ids[child + 1], distances[child], ids[child]):
-            child += 1
-        if not _is_worse(distances[child], ids[child], new_distance, new_id):
-            break
-        ids[place] = ids[child]
-        distances[place] = distances[child]
-        place = child
-    ids[place] = new_id
-    distances[place] = new_distance
-
-
 @numba.njit(parallel=True, cache=True)
 def _nearest_compiled(rows: Any, anchors: Any, partners: Any, before: Any, result: Any) -> None:
+    """The best so far are kept in heaps of scores, which put the nearer before the farther, then the lower id."""
     count, k = result.shape
+    last_score = -np.int64(np.float32(np.inf).view(np.int32)) << 32
     for block in numba.prange((count + _QUERIES - 1) // _QUERIES):
         first, last = block * _QUERIES, min((block + 1) * _QUERIES, count)
         bounds = np.full(_QUERIES, np.float32(np.inf), dtype=np.float32)
         ids = np.full((_QUERIES, k), -1, dtype=np.int64)
-        distances = np.full((_QUERIES, k), np.float32(np.inf), dtype=np.float32)
+        scores = np.full((_QUERIES, k), last_score, dtype=np.int64)
         if len(before) > 0:
             # Some k entities are known, so the k nearest are no farther than the farthest of them.
             for i in range(first, last):
                 bounds[i - first] = np.float32(0.0)
                 for j in before[i]:
-                    distance = _distance(rows[anchors[i]], rows[j], np.float32(np.inf))
+                    distance = manhattan(rows[anchors[i]], rows[j], np.float32(np.inf), _STEP)
                     bounds[i - first] = max(bounds[i - first], distance)
         for entity in range(len(rows)):
             row = rows[entity]
             for i in range(first, last):
                 bound = bounds[i - first]
-                distance = _distance(rows[anchors[i]], row, bound)
+                distance = manhattan(rows[anchors[i]], row, bound, _STEP)
                 if distance > bound or entity == anchors[i] or entity == partners[i]:
                     continue
-                own_ids, own_distances = ids[i - first], distances[i - first]
-                if _is_worse(own_distances[0], own_ids[0], distance, entity):
-                    _replace_worst(own_ids, own_distances, entity, distance)
-                    bounds[i - first] = min(bound, own_distances[0])
+                own = scores[i - first]
+                # The bits of floats that are not below zero are in the order of the floats.
+                score = -(np.int64(np.float32(distance).view(np.int32)) << 32 | entity)
+                if score > own[0]:
+                    replace_worst(ids[i - first], own, entity, score)
+                    bounds[i - first] = min(bound, np.int32(-own[0] >> 32).view(np.float32))
         for i in range(first, last):
             result[i] = ids[i - first]

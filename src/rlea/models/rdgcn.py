@@ -28,20 +28,19 @@ Trained by the margin ranking loss of `rlea.models.ranking` over the seeds and t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import ClassVar, Unpack
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch.nn.functional import leaky_relu, normalize
 
 from rlea.errors import InputError
 from rlea.graph import GraphPair, Ids
-from rlea.models.edges import Edges, multiply, softmax_by_row
+from rlea.models.edges import Edges, SparseMatrix, both_ways, distinct, multiply, softmax_by_row
 from rlea.models.name_vectors import NameVectors, name_vectors
 from rlea.models.ranking import Negatives, nearest, ranking_loss
-from rlea.models.torch_optimisers import adam_arrays, as_array, descend, restore_adam, trained_tensors
-from rlea.models.training import Arrays, Device, Floats, Options, require_positive, train
+from rlea.models.torch_optimisers import AdamModel, as_array, descend
+from rlea.models.training import Arrays, Device, Floats, Options, Schedule, train
 from rlea.models.triples import JointTriples, join_triples
 from rlea.search.embeddings import Embeddings
 
@@ -49,9 +48,11 @@ _SLOPE = 0.2  # of the leaky rectifier below zero: what the published program's 
 
 
 @dataclass(frozen=True)
-class RDGCNSettings:
+class RDGCNSettings(Schedule):
     """Settings of RDGCN; the defaults are the published ones unless the comment says otherwise."""
 
+    title: ClassVar[str] = "RDGCN"
+    may_be_zero: ClassVar[tuple[str, ...]] = ("alpha", "beta")
     dim: int = 300
     learning_rate: float = 0.002  # Adam, the whole graph in one step
     alpha: float = 0.1  # weight of the first interaction
@@ -61,35 +62,22 @@ class RDGCNSettings:
     refresh_every: int = 10  # epochs between two searches for them
     max_epochs: int = 2000
     valid_from: int = 30
-    valid_every: int = 10  # epochs between validations, and between checkpoints
-    patience: int = 2  # validations in a row without a new best one; published: two that fall
+    valid_every: int = 10
+    patience: int = 2
     # Our own, for pairs without validation links: the loss is near zero from epoch 20 on, and on EN_FR_15K_V1 and
     # D_W_15K_V1 no validation after epoch 30 was better than the one there.
     epochs_without_valid: int = 30
     encoder: str = ""  # our own: the folder of a sentence encoder; without it, names are compared by their letters
 
-    def __post_init__(self) -> None:
-        require_positive("RDGCN", self, "alpha", "beta")
 
-
-def train_rdgcn(pair: GraphPair, settings: RDGCNSettings | None = None, **options: Unpack[Options]) -> Embeddings:
-    """Vectors of all entities of a pair, compared by Manhattan distance; `rlea.models.training.train` says the rest.
-
-    Learns from names, triples, `pair.train` and (for stopping) `pair.valid`. The record says which name vectors were
-    used.
-    """
-    return train(RDGCN, pair, settings or RDGCNSettings(), **options)
-
-
-class RDGCN:
+class RDGCN(AdamModel):
     """RDGCN in training: the network, the seeds, and the negatives that were last found."""
 
-    title, version, measure = "RDGCN", 2, "manhattan"
+    version, measure = 2, "manhattan"
+    settings: RDGCNSettings
 
     def __init__(self, pair: GraphPair, settings: RDGCNSettings, seed: int, device: Device) -> None:
-        self.settings, self.seed, self.device = settings, seed, device
-        self.num_source = pair.source.num_entities
-        self.num_entities = self.num_source + pair.target.num_entities
+        super().__init__(pair, settings, seed, device)
         if self.num_entities < 3:
             raise InputError(
                 f"{pair.name} has one entity on either side, and RDGCN needs a third to tell a seed from",
@@ -97,15 +85,14 @@ class RDGCN:
             )
         self.names = name_vectors(pair, settings.dim, seed=seed, encoder=settings.encoder)
         self.info = self.names.info
-        seeds = np.stack([pair.train.source_ids, pair.train.target_ids + self.num_source]).astype(np.int64)
-        self.anchors = torch.as_tensor(seeds, device=device)
+        self.anchors = torch.as_tensor(np.ascontiguousarray(self.seeds.T, dtype=np.int64), device=device)
         self.network = Network(join_triples(pair, swap=False), settings, device)
 
+    def initial_parameters(self) -> Arrays:
+        return initial_parameters(self.names, self.settings, self.seed)
+
     def start(self, epoch: int, saved: Arrays) -> None:
-        fresh = initial_parameters(self.names, self.settings, self.seed)
-        self.parameters = trained_tensors(fresh, saved, self.device)
-        self.optimiser = torch.optim.Adam(self.parameters.values(), lr=self.settings.learning_rate, fused=True)
-        restore_adam(self.optimiser, self.parameters, saved)
+        super().start(epoch, saved)
         self.negatives: Negatives | None = None
         if "found" in saved:
             self._take_negatives(torch.as_tensor(saved["found"].astype(np.int64), device=self.device))
@@ -120,16 +107,13 @@ class RDGCN:
         assert self.negatives is not None
         return float(descend(self.optimiser, ranking_loss(output, self.negatives, self.settings.margin)))
 
-    def vectors(self) -> tuple[Floats, Floats]:
+    def joint_vectors(self) -> Floats:
         with torch.no_grad():
-            output = as_array(self.network.run(self.parameters))
-        return output[: self.num_source], output[self.num_source :]
+            return as_array(self.network.run(self.parameters))
 
     def arrays(self, epoch: int) -> Arrays:
-        result = adam_arrays(self.optimiser, self.parameters)
         assert self.negatives is not None
-        result["found"] = self.negatives.others.cpu().numpy().astype(np.int32)
-        return result
+        return super().arrays(epoch) | {"found": as_array(self.negatives.others).astype(np.int32)}
 
     def _take_negatives(self, found: torch.Tensor) -> None:
         self.negatives = Negatives.of(self.anchors, found, self.num_entities)
@@ -188,7 +172,7 @@ class Network:
 
     def show_relations(self, x: torch.Tensor) -> torch.Tensor:
         """c: the mean vectors of the heads and of the tails of every relation, (num_relations, 2 dim)."""
-        return torch.cat([multiply(edges, weights, x) for edges, weights in self.means], dim=1)
+        return torch.cat([means @ x for means in self.means], dim=1)
 
     def attend_dual(
         self, shown: torch.Tensor, values: torch.Tensor, parameters: dict[str, torch.Tensor], turn: int
@@ -209,8 +193,7 @@ class Network:
 
     def convolve(self, h: torch.Tensor, parameters: dict[str, torch.Tensor], layer: int) -> torch.Tensor:
         """One layer of graph convolution behind its highway gate."""
-        edges, weights = self.adjacency
-        convolved = (multiply(edges, weights, h) * parameters[f"gcn{layer}.diagonal"]).relu()
+        convolved = ((self.adjacency @ h) * parameters[f"gcn{layer}.diagonal"]).relu()
         gate = torch.addmm(parameters[f"gate{layer}.bias"], h, parameters[f"gate{layer}.kernel"]).sigmoid()
         return torch.lerp(h, convolved, gate)
 
@@ -224,7 +207,7 @@ def dual_graph(triples: Ids, num_relations: int, num_entities: int) -> Floats:
 
     result = np.zeros((num_relations, num_relations), dtype=np.float32)
     for column in (0, 2):
-        members = _distinct(triples[:, 1], triples[:, column], num_entities)
+        members = distinct(triples[:, 1], triples[:, column], num_entities)
         ones = np.ones(len(members[0]), dtype=np.float32)
         sets = csr_matrix((ones, members), shape=(num_relations, num_entities))
         shared = (sets @ sets.T).toarray()
@@ -236,25 +219,24 @@ def dual_graph(triples: Ids, num_relations: int, num_entities: int) -> Floats:
 
 def mean_of(
     relations: Ids, entities: Ids, num_relations: int, num_entities: int, device: Device = "cpu"
-) -> tuple[Edges, torch.Tensor]:
+) -> SparseMatrix:
     """The matrix that takes vectors of entities to their mean over each relation's distinct `entities`."""
-    rows, columns = _distinct(relations, entities, num_entities)
-    weights = (1 / np.bincount(rows, minlength=num_relations)[rows]).astype(np.float32)
-    edges, order = Edges.of(rows, columns, (num_relations, num_entities), device)
-    return edges, torch.as_tensor(weights[order], device=device)
+    rows, columns = distinct(relations, entities, num_entities)
+    weights = 1 / np.bincount(rows, minlength=num_relations)[rows]
+    return SparseMatrix.of(rows, columns, weights, (num_relations, num_entities), device)
 
 
-def normalised_adjacency(triples: Ids, num_entities: int, device: Device = "cpu") -> tuple[Edges, torch.Tensor]:
+def normalised_adjacency(triples: Ids, num_entities: int, device: Device = "cpu") -> SparseMatrix:
     """D^-1/2 A D^-1/2 for the graph without directions, relations and repetitions, with self-loops."""
-    heads, tails, everyone = triples[:, 0], triples[:, 2], np.arange(num_entities)
-    rows, columns = _distinct(
-        np.concatenate([heads, tails, everyone]), np.concatenate([tails, heads, everyone]), num_entities
-    )
+    rows, columns = both_ways(triples[:, 0], triples[:, 2], num_entities)
     scales = 1 / np.sqrt(np.bincount(rows, minlength=num_entities))
-    edges, order = Edges.of(rows, columns, (num_entities, num_entities), device)
-    return edges, torch.as_tensor((scales[rows] * scales[columns])[order].astype(np.float32), device=device)
+    return SparseMatrix.of(rows, columns, scales[rows] * scales[columns], (num_entities, num_entities), device)
 
 
-def _distinct(rows: Any, columns: Any, num_columns: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The places (row, column), each once, row after row."""
-    return np.divmod(np.unique(np.asarray(rows, dtype=np.int64) * num_columns + columns), num_columns)
+def train_rdgcn(pair: GraphPair, settings: RDGCNSettings | None = None, **options: Unpack[Options]) -> Embeddings:
+    """Vectors of all entities of a pair, compared by Manhattan distance; `rlea.models.training.train` says the rest.
+
+    Learns from names, triples, `pair.train` and (for stopping) `pair.valid`. The record says which name vectors were
+    used.
+    """
+    return train(RDGCN, pair, settings or RDGCNSettings(), **options)

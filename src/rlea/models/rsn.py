@@ -20,37 +20,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 from torch.nn.functional import embedding, softplus
 
 from rlea.graph import GraphPair
-from rlea.models.rsn_network import LinearLSTM, NoiseSampler, NoiseScores, normalise
-from rlea.models.torch_optimisers import adam_arrays, as_array, restore_adam, trained_tensors
-from rlea.models.training import (
-    Arrays,
-    Device,
-    Floats,
-    Options,
-    refused,
-    require_at_most_one,
-    require_positive,
-    train,
-)
+from rlea.models.torch_optimisers import AdamModel, as_array
+from rlea.models.training import Arrays, Device, Floats, Options, Schedule, train
 from rlea.models.triples import join_triples
 from rlea.models.walks import JointGraph, draw_walks
 from rlea.search.embeddings import Embeddings
 
 _LAYERS = 2
+# Predictions scored at a time on the CPU, so that their scores of all negatives stay in the cache.
+_ROWS = 128
 
 
 @dataclass(frozen=True)
-class RSNSettings:
+class RSNSettings(Schedule):
     """Settings of RSN; the defaults are the published ones unless the comment says otherwise."""
 
+    title: ClassVar[str] = "RSN"
+    at_most_one: ClassVar[tuple[str, ...]] = ("keep",)
     dim: int = 100  # of the vectors and of the network's state
     walk_length: int = 15  # entities and relations: eight entities, seven relations
     walks_per_triple: int = 2  # walks that begin with it, in either direction and with every swap of a seed
@@ -64,55 +59,34 @@ class RSNSettings:
     clip: float = 2.0  # greatest norm of a gradient, from the released program
     max_epochs: int = 30
     batch_size: int = 512  # walks
-    valid_from: int = 3  # first epoch with validation
-    valid_every: int = 3  # epochs between validations, and between checkpoints
-    # Validations in a row without a new best one; published: two that fall. Ten is all there are in 30 epochs: the
-    # scores waver by more than they rise, and stopped after three D_Y_15K_V1 ended under the published figure.
+    valid_from: int = 3
+    valid_every: int = 3
+    # Published: two that fall. Ten is all there are in 30 epochs: the scores waver by more than they rise, and stopped
+    # after three D_Y_15K_V1 ended under the published figure.
     patience: int = 10
     epochs_without_valid: int = 30  # our own, for pairs without validation links
 
     def __post_init__(self) -> None:
-        require_positive("RSN", self)
-        require_at_most_one("RSN", self, "keep")
+        super().__post_init__()
         if self.batch_size < 2:
-            raise refused("RSN", self, "batch_size", "two walks or more")
+            raise self.refused("batch_size", "two walks or more")
         if self.walk_length < 3 or self.walk_length % 2 == 0:
-            what = "an odd number from 3: a walk begins and ends with an entity"
-            raise refused("RSN", self, "walk_length", what)
+            raise self.refused("walk_length", "an odd number from 3: a walk begins and ends with an entity")
         for name in ("depth_bias", "cross_bias"):
             if getattr(self, name) >= 1:
-                raise refused("RSN", self, name, "below one")
+                raise self.refused(name, "below one")
 
 
-def train_rsn(pair: GraphPair, settings: RSNSettings | None = None, **options: Unpack[Options]) -> Embeddings:
-    """Vectors of all entities of a pair, compared by cosine; `rlea.models.training.train` says the rest.
-
-    Learns from the triples, `pair.train` and (for stopping) `pair.valid`. The same seed on the same machine, with the
-    same number of threads, gives the same bytes. Made for a GPU: on two cores an epoch of a 15K pair takes many
-    minutes.
-    """
-    return train(RSN, pair, settings or RSNSettings(), **options)
-
-
-class RSN:
+class RSN(AdamModel):
     """RSN in training: walks drawn once, the network, and Adam's moments."""
 
-    title, version, measure = "RSN", 1, "cosine"
+    version = 1
+    settings: RSNSettings
 
     def __init__(self, pair: GraphPair, settings: RSNSettings, seed: int, device: Device) -> None:
-        self.settings, self.seed, self.device = settings, seed, device
-        self.info: dict[str, Any] = {}
+        super().__init__(pair, settings, seed, device)
         graph = JointGraph.of(join_triples(pair, swap=False), pair.train)
-        self.num_source = graph.num_source_entities
-        walks = draw_walks(
-            graph,
-            settings.walk_length,
-            per_triple=settings.walks_per_triple,
-            depth_bias=settings.depth_bias,
-            cross_bias=settings.cross_bias,
-            seed=seed,
-        )
-        self.walks = torch.as_tensor(walks, device=device)
+        self.walks = torch.as_tensor(draw_walks(graph, settings, seed), device=device)
         self.sizes = graph.num_entities, 2 * graph.num_relations  # of the vocabularies
         self.samplers = {}
         for kind, column, size in zip(("entity", "relation"), (0, 1), self.sizes, strict=True):
@@ -120,11 +94,8 @@ class RSN:
             num_samples = max(1, min(settings.num_samples, size // 3))
             self.samplers[kind] = NoiseSampler.of(occurrences, num_samples, device)
 
-    def start(self, epoch: int, saved: Arrays) -> None:
-        fresh = initial_parameters(*self.sizes, self.settings.dim, seed=self.seed)
-        self.parameters = trained_tensors(fresh, saved, self.device)
-        self.optimiser = torch.optim.Adam(self.parameters.values(), lr=self.settings.learning_rate, fused=True)
-        restore_adam(self.optimiser, self.parameters, saved)
+    def initial_parameters(self) -> Arrays:
+        return initial_parameters(*self.sizes, self.settings.dim, seed=self.seed)
 
     def run_epoch(self, epoch: int) -> float:
         """One pass over all walks but those left over by the last whole batch; the loss per walk."""
@@ -139,7 +110,7 @@ class RSN:
             loss += self._step(self.walks[rows].long(), generator)
         return float(loss) / len(batches)
 
-    def _step(self, walks: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    def _step(self, walks: Tensor, generator: torch.Generator) -> Tensor:
         settings = self.settings
         batch, length = walks.shape
         shape = (_LAYERS, length - 1, batch, settings.dim)
@@ -152,21 +123,17 @@ class RSN:
         self.optimiser.step()
         return loss.detach()
 
-    def vectors(self) -> tuple[Floats, Floats]:
-        entities = as_array(self.parameters["entities"]).copy()
-        return entities[: self.num_source], entities[self.num_source :]
-
-    def arrays(self, epoch: int) -> Arrays:
-        return adam_arrays(self.optimiser, self.parameters)
+    def joint_vectors(self) -> Floats:
+        return as_array(self.parameters["entities"]).copy()
 
 
 def walk_loss(
-    parameters: Mapping[str, torch.Tensor],
-    walks: torch.Tensor,  # (batch, length) entities and relations in turn
-    kept: torch.Tensor,  # (layers, length - 1, batch, dim) what dropout leaves of outputs, as factors
-    noise: Mapping[str, torch.Tensor],  # sampled entities and relations
+    parameters: Mapping[str, Tensor],
+    walks: Tensor,  # (batch, length) entities and relations in turn
+    kept: Tensor,  # (layers, length - 1, batch, dim) what dropout leaves of outputs, as factors
+    noise: Mapping[str, Tensor],  # sampled entities and relations
     samplers: Mapping[str, NoiseSampler],
-) -> torch.Tensor:
+) -> Tensor:
     """Loss per walk, a sum over the steps of the walk."""
     outputs = predictions(parameters, walks, kept)  # (batch, length - 1, dim)
     dim = outputs.shape[2]
@@ -183,7 +150,7 @@ def walk_loss(
     return loss / len(walks)
 
 
-def predictions(parameters: Mapping[str, torch.Tensor], walks: torch.Tensor, kept: torch.Tensor) -> torch.Tensor:
+def predictions(parameters: Mapping[str, Tensor], walks: Tensor, kept: Tensor) -> Tensor:
     """The network's outputs h' at all elements of the walks but the last, normalised: (batch, length - 1, dim)."""
     entities = embedding(walks[:, :-1:2], parameters["entities"])  # (batch, length // 2, dim)
     relations = embedding(walks[:, 1::2], parameters["relations"])
@@ -201,13 +168,13 @@ def predictions(parameters: Mapping[str, torch.Tensor], walks: torch.Tensor, kep
 
 
 def noise_loss(
-    outputs: torch.Tensor,  # (n, dim)
-    true: torch.Tensor,  # (n,) the id that comes next
-    weights: torch.Tensor,  # (num_ids, dim)
-    biases: torch.Tensor,  # (num_ids, 1)
-    noise: torch.Tensor,  # (num_samples,) sampled ids
-    log_chances: torch.Tensor,  # (num_ids,) of being sampled
-) -> torch.Tensor:
+    outputs: Tensor,  # (n, dim)
+    true: Tensor,  # (n,) the id that comes next
+    weights: Tensor,  # (num_ids, dim)
+    biases: Tensor,  # (num_ids, 1)
+    noise: Tensor,  # (num_samples,) sampled ids
+    log_chances: Tensor,  # (num_ids,) of being sampled
+) -> Tensor:
     """The noise-contrastive loss, a sum over the predictions.
 
     A sampled id that happens to be the true one stays, as in the estimation's theory: noise may be true.
@@ -216,7 +183,7 @@ def noise_loss(
     looked_up, offsets = embedding(ids, weights), embedding(ids, biases)[:, 0] - log_chances[ids]
     cut = len(true)
     true_scores = (outputs * looked_up[:cut]).sum(dim=1) + offsets[:cut]
-    loss: torch.Tensor = softplus(-true_scores).sum() + NoiseScores.apply(outputs, looked_up[cut:], offsets[cut:])  # type: ignore[no-untyped-call]
+    loss: Tensor = softplus(-true_scores).sum() + NoiseScores.apply(outputs, looked_up[cut:], offsets[cut:])  # type: ignore[no-untyped-call]
     return loss
 
 
@@ -248,3 +215,145 @@ def initial_parameters(num_entities: int, num_relations: int, dim: int, *, seed:
         result[f"lstm{layer}_w"], result[f"lstm{layer}_u"] = np.split(rows, 2)
         result[f"lstm{layer}_b"] = np.repeat([0.0, 0.0, 1.0, 0.0], dim)  # the forget gate, third of o, i, f, g, open
     return {name: value.astype(np.float32) for name, value in result.items()}
+
+
+# ---- what torch does not have, its gradient written out --------------------------------------------------------------
+# It needs a few calls per step of a walk, so that a GPU need not wait for them, and no second copy of the largest
+# tensor, a score per prediction and sampled negative. Tests hold the gradients to automatic ones.
+
+
+@dataclass(frozen=True, eq=False)
+class NoiseSampler:
+    """Ids drawn without replacement, those that occur more often with a higher chance.
+
+    The id of rank k by occurrence (from 0) has the log-uniform probability p = log((k + 2) / (k + 1)) / log(n + 1) of
+    being the next draw, as in TensorFlow's sampler. Draws go on until there are `num_samples` ids, which is the same
+    as to let every id wait for an exponential time of rate p and to take the first; up to a time t that the mean
+    number of ids settles, one is among them with probability 1 - exp(-t p).
+    """
+
+    rates: Tensor  # (num_ids,) p
+    log_chances: Tensor  # (num_ids,) logarithm of the probability of being drawn
+    num_samples: int
+
+    @staticmethod
+    def of(occurrences: NDArray[np.int64], num_samples: int, device: str) -> NoiseSampler:
+        num_ids = len(occurrences)
+        ranks = np.empty(num_ids)
+        ranks[np.argsort(-occurrences, kind="stable")] = np.arange(num_ids)
+        rates = np.log1p(1 / (ranks + 1)) / np.log(num_ids + 1)
+        low, high = 0.0, 1.0
+        while -np.expm1(-rates * high).sum() < min(num_samples, num_ids - 0.5):
+            high *= 2
+        for _ in range(100):
+            time = (low + high) / 2
+            low, high = (time, high) if -np.expm1(-rates * time).sum() < num_samples else (low, time)
+        chances = np.log(-np.expm1(-rates * high))
+        return NoiseSampler(
+            torch.tensor(rates, dtype=torch.float32, device=device),
+            torch.tensor(chances, dtype=torch.float32, device=device),
+            num_samples,
+        )
+
+    def draw(self, generator: torch.Generator) -> Tensor:
+        """Ids (num_samples,), sorted by nothing in particular."""
+        waits = torch.empty_like(self.rates).exponential_(generator=generator) / self.rates
+        return waits.topk(self.num_samples, largest=False, sorted=False).indices
+
+
+class NoiseScores(torch.autograd.Function):
+    """sum over rows and negatives of log(1 + exp(s)), s = rows (n, dim) . weights (m, dim) + offsets (m)."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, weights: Tensor, offsets: Tensor) -> Tensor:
+        total = rows.new_zeros(())
+        towards_rows, towards_weights = torch.empty_like(rows), torch.zeros_like(weights)
+        towards_offsets = torch.zeros_like(offsets)
+        size = _ROWS if rows.device.type == "cpu" else max(1, len(rows))
+        for begin in range(0, len(rows), size):
+            part = slice(begin, begin + size)
+            scores = torch.addmm(offsets, rows[part], weights.T)
+            total += torch.nn.functional.softplus(scores).sum()
+            slopes = scores.sigmoid_()
+            torch.mm(slopes, weights, out=towards_rows[part])
+            towards_weights.addmm_(slopes.T, rows[part])
+            towards_offsets += slopes.sum(dim=0)
+        ctx.save_for_backward(towards_rows, towards_weights, towards_offsets)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, ...]:
+        return tuple(gradient * towards for towards in ctx.saved_tensors)
+
+
+class LinearLSTM(torch.autograd.Function):
+    """A layer of long short-term memory without the usual tanh: gates are sigmoids, memory and output are linear.
+
+        o, i, f = sigmoid of, g = as they are: x_t W + h_{t-1} U + b     (blocks of dim columns, in this order)
+        c_t = f c_{t-1} + i g,     h_t = o c_t
+
+    Inputs (steps, batch, dim), W and U (dim, 4 dim), b (4 dim); the result is h (steps, batch, dim).
+    """
+
+    @staticmethod
+    def forward(ctx: Any, inputs: Tensor, w: Tensor, u: Tensor, b: Tensor) -> Tensor:
+        steps, batch, dim = inputs.shape
+        gates = torch.addmm(b, inputs.reshape(-1, dim), w).view(steps, batch, 4 * dim)
+        cells = inputs.new_zeros(steps + 1, batch, dim)  # cells[t + 1] is c_t
+        hidden = inputs.new_zeros(steps + 1, batch, dim)
+        # All views at once: made one by one in the loop they would take longer than the sums.
+        o, i, f, g = (gate.unbind() for gate in gates.view(steps, batch, 4, dim).unbind(2))
+        whole, squashed, c, h = gates.unbind(), gates[:, :, : 3 * dim].unbind(), cells.unbind(), hidden.unbind()
+        for t in range(steps):
+            if t > 0:
+                whole[t].addmm_(h[t], u)
+            squashed[t].sigmoid_()
+            torch.mul(i[t], g[t], out=c[t + 1])
+            c[t + 1].addcmul_(f[t], c[t])
+            torch.mul(o[t], c[t + 1], out=h[t + 1])
+        ctx.save_for_backward(inputs, w, u, gates, cells, hidden)
+        return hidden[1:].clone()
+
+    @staticmethod
+    def backward(ctx: Any, towards_hidden: Tensor) -> tuple[Tensor, ...]:
+        inputs, w, u, gates, cells, hidden = ctx.saved_tensors
+        steps, batch, dim = inputs.shape
+        o, i, f, g = gates.view(steps, batch, 4, dim).unbind(2)
+        # How the output moves with o before its sigmoid, and the memory with i, f, g before theirs: all at once.
+        slopes = torch.stack([cells[1:] * o * (1 - o), g * i * (1 - i), cells[:-1] * f * (1 - f), i], dim=2)
+        before = torch.empty_like(slopes)  # (steps, batch, 4, dim) gradients of the gates before their sigmoids
+        steps_of = [
+            part.unbind() for part in (o, f, slopes[:, :, 0], slopes[:, :, 1:], before[:, :, 0], before[:, :, 1:])
+        ]
+        open_output, kept_cell, output_slopes, cell_slopes, before_output, before_cell = steps_of
+        whole, arriving, back = before.view(steps, batch, 4 * dim).unbind(), towards_hidden.unbind(), u.T
+        towards_cell = torch.zeros_like(cells[0])
+        spread = towards_cell[:, None]
+        for t in reversed(range(steps)):
+            of_output = arriving[t] if t == steps - 1 else torch.addmm(arriving[t], whole[t + 1], back)
+            towards_cell.addcmul_(of_output, open_output[t])
+            torch.mul(of_output, output_slopes[t], out=before_output[t])
+            torch.mul(spread, cell_slopes[t], out=before_cell[t])
+            towards_cell *= kept_cell[t]
+        flat = before.view(steps * batch, 4 * dim)
+        towards_u = hidden[1:-1].reshape(-1, dim).T @ flat[batch:]
+        return (flat @ w.T).view_as(inputs), inputs.reshape(-1, dim).T @ flat, towards_u, flat.sum(dim=0)
+
+
+def normalise(inputs: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+    """Batch normalisation (batch, steps, dim): each step by its own mean and deviation, `scale` and `shift` for all."""
+    batch, steps, _ = inputs.shape
+    flat = torch.nn.functional.batch_norm(
+        inputs.reshape(batch, -1), None, None, scale.repeat(steps), shift.repeat(steps), training=True, eps=1e-3
+    )
+    return flat.view_as(inputs)
+
+
+def train_rsn(pair: GraphPair, settings: RSNSettings | None = None, **options: Unpack[Options]) -> Embeddings:
+    """Vectors of all entities of a pair, compared by cosine; `rlea.models.training.train` says the rest.
+
+    Learns from the triples, `pair.train` and (for stopping) `pair.valid`. The same seed on the same machine, with the
+    same number of threads, gives the same bytes. Made for a GPU: on two cores an epoch of a 15K pair takes many
+    minutes.
+    """
+    return train(RSN, pair, settings or RSNSettings(), **options)

@@ -25,35 +25,31 @@ from __future__ import annotations
 from copy import deepcopy
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Unpack
+from typing import ClassVar, NamedTuple, Unpack
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch.nn.functional import normalize
 
 from rlea.graph import GraphPair, Ids
+from rlea.models.kernels import one_thread
 from rlea.models.negatives import Sampler
-from rlea.models.row_adam import Adam, MatrixAdam
-from rlea.models.torch_optimisers import adam_arrays, as_array, descend, restore_adam, to_device, unit_rows
-from rlea.models.training import Arrays, Device, Floats, Options, require_positive, train
-from rlea.models.translation_step import (
-    batch_rows,
-    mapped,
-    margin_gradient,
-    one_thread,
-    orthogonal,
-    parts,
-    row_gradient,
-)
-from rlea.models.triples import initial_vectors, join_triples, shuffled
-from rlea.models.unit_rows import Table
+from rlea.models.row_optimisers import Adam, MatrixAdam
+from rlea.models.torch_optimisers import adam_arrays, as_array, descend, descend_batches, restore_adam, to_device
+from rlea.models.training import Arrays, Device, Floats, Options, Schedule, train
+from rlea.models.translation import CompiledTable, TorchTable, TwoSpaces, orthogonal, parts, triple_scores
+from rlea.models.translation_step import Table, batch_rows, margin_gradient, row_gradient
+from rlea.models.triples import initial_vectors, shuffled
 from rlea.search.embeddings import Embeddings
 
 
 @dataclass(frozen=True)
-class SEASettings:
+class SEASettings(Schedule):
     """Settings of SEA; the defaults are the published ones unless the comment says otherwise."""
 
+    title: ClassVar[str] = "SEA"
+    may_be_zero: ClassVar[tuple[str, ...]] = ("cycle_weight",)
     dim: int = 100
     learning_rate: float = 0.01  # Adam
     max_epochs: int = 2000
@@ -61,22 +57,18 @@ class SEASettings:
     margin: float = 1.5
     seed_weight: float = 2.5  # ten times the other, as in the authors' own program
     cycle_weight: float = 0.25
-    valid_from: int = 10  # first epoch with validation
-    valid_every: int = 10  # epochs between validations, and between checkpoints
-    # Validations in a row without a new best one; published: two that fall. The score wavers by .01 from one
-    # validation to the next, so two stop by chance: on EN_FR_15K_V1 at epoch 190, and it goes on rising. Five stop
-    # there at 280 with .307; more would add about .01 for half as much time again.
+    valid_from: int = 10
+    valid_every: int = 10
+    # Published: two that fall. The score wavers by .01 from one validation to the next, so two stop by chance: on
+    # EN_FR_15K_V1 at epoch 190, and it goes on rising. Five stop there at 280 with .307; more would add about .01 for
+    # half as much time again.
     patience: int = 5
     # Our own, for pairs without validation links: on EN_FR_15K_V1 the hundred epochs before this one add .014 to
     # validation Hits@1, and the hundred before those .05.
     epochs_without_valid: int = 300
 
-    def __post_init__(self) -> None:
-        require_positive("SEA", self, "cycle_weight")
 
-
-@dataclass(frozen=True, eq=False)
-class Entities:
+class Entities(NamedTuple):
     """Rows of one batch: seeds, and entities of either graph that are in no seed."""
 
     seed_sources: Ids  # (num_seeds,)
@@ -84,67 +76,14 @@ class Entities:
     other_sources: Ids
     other_targets: Ids
 
-    def kinds(self) -> tuple[Ids, Ids, Ids, Ids]:
-        return self.seed_sources, self.seed_targets, self.other_sources, self.other_targets
-
     def rows(self) -> Ids:
-        return np.concatenate(self.kinds())
+        return np.concatenate(self)
 
 
-def train_sea(pair: GraphPair, settings: SEASettings | None = None, **options: Unpack[Options]) -> Embeddings:
-    """Unit vectors of all entities in the space of the target, compared by cosine; the rest is said at
-    `rlea.models.training.train`.
-
-    Learns from the triples, `pair.train` and (for stopping) `pair.valid`. On the CPU the same seed gives the same bytes
-    for any number of threads.
-    """
-    return train(SEA, pair, settings or SEASettings(), **options)
-
-
-class SEA:
-    """SEA in training."""
-
-    title, version, measure = "SEA", 2, "cosine"
-
-    def __init__(self, pair: GraphPair, settings: SEASettings, seed: int, device: Device) -> None:
-        self.settings, self.seed, self.device = settings, seed, device
-        self.info: dict[str, Any] = {}
-        self.triples = join_triples(pair, swap=False)
-        self.sampler = Sampler.of(self.triples)
-        self.entities = all_entities(pair)
-
-    def start(self, epoch: int, saved: Arrays) -> None:
-        arrays = saved or fresh_arrays(self.triples.num_entities + self.triples.num_relations, self.settings, self.seed)
-        trainer = CompiledTrainer if self.device == "cpu" else TorchTrainer
-        self.trainer: CompiledTrainer | TorchTrainer = trainer(arrays, self.settings, self.device)
-
-    def run_epoch(self, epoch: int) -> float:
-        """A pass over all triples and one over all entities; the loss per triple and that per seed, added."""
-        positives, cuts = shuffled(self.triples, self.settings.batch_size, seed=self.seed, epoch=epoch)
-        negatives, corrupt_tail = self.sampler.draw(positives, 1, None, seed=self.seed, epoch=epoch)
-        rows = self.triples.as_rows(positives)
-        triple_loss = self.trainer.train_triples(rows, negatives[:, 0], corrupt_tail, cuts)
-        batches = split_entities(self.entities, len(cuts) - 1, seed=self.seed, epoch=epoch)
-        mapping_loss = self.trainer.train_mapping(batches)
-        return triple_loss / len(positives) + mapping_loss / len(self.entities.seed_sources)
-
-    def vectors(self) -> tuple[Floats, Floats]:
-        units = self.trainer.units(self.triples.num_entities)
-        num_source = self.triples.num_source_entities
-        return mapped(units[:num_source], self.trainer.matrix()), units[num_source:]
-
-    def arrays(self, epoch: int) -> Arrays:
-        return self.trainer.arrays()
-
-
-def all_entities(pair: GraphPair) -> Entities:
-    """The seeds of a pair, and every entity that is in none."""
-    num_source, num_target = pair.source.num_entities, pair.target.num_entities
-    others = (
-        np.setdiff1d(np.arange(num_source, dtype=np.int32), pair.train.source_ids),
-        np.setdiff1d(np.arange(num_target, dtype=np.int32), pair.train.target_ids) + np.int32(num_source),
-    )
-    return Entities(pair.train.source_ids, pair.train.target_ids + np.int32(num_source), *others)
+def all_entities(seeds: Ids, num_source: int, num_entities: int) -> Entities:
+    """The seeds (n, 2), and every entity that is in none."""
+    others = np.setdiff1d(np.arange(num_entities, dtype=np.int32), seeds)
+    return Entities(seeds[:, 0], seeds[:, 1], others[others < num_source], others[others >= num_source])
 
 
 def split_entities(entities: Entities, num_batches: int, *, seed: int, epoch: int) -> list[Entities]:
@@ -157,7 +96,7 @@ def split_entities(entities: Entities, num_batches: int, *, seed: int, epoch: in
     of_seeds = split(len(entities.seed_sources), 0)
     of_sources, of_targets = split(len(entities.other_sources), 1), split(len(entities.other_targets), 2)
     batches = [
-        Entities(*(rows[order] for rows, order in zip(entities.kinds(), (seeds, seeds, sources, targets), strict=True)))
+        Entities(*(rows[order] for rows, order in zip(entities, (seeds, seeds, sources, targets), strict=True)))
         for seeds, sources, targets in zip(of_seeds, of_sources, of_targets, strict=True)
     ]
     return [batch for batch in batches if len(batch.rows()) > 0]
@@ -172,16 +111,13 @@ def fresh_arrays(num_rows: int, settings: SEASettings, seed: int) -> Arrays:
     }
 
 
-class TorchTrainer:
-    """Vectors in training (a row per entity, source first, then one per relation) and the matrices between them.
-
-    Both steps in the words of the paper, with automatic gradients: the reference, and the way to a GPU.
-    """
+class TorchTrainer(TorchTable):
+    """The table and the matrices M (there) and N (back) between its spaces; either step has an Adam of its own."""
 
     def __init__(self, arrays: Arrays, settings: SEASettings, device: Device) -> None:
-        self.settings = settings
-        self.raw, self.there, self.back = (
-            torch.tensor(arrays[name], device=device, requires_grad=True) for name in ("raw", "there", "back")
+        super().__init__(arrays, settings, device)
+        self.there, self.back = (
+            torch.tensor(arrays[name], device=device, requires_grad=True) for name in ("there", "back")
         )
         self.parameters = {
             "triples.": {"raw": self.raw},
@@ -194,34 +130,44 @@ class TorchTrainer:
 
     def train_triples(self, positives: Ids, negatives: Ids, corrupt_tail: NDArray[np.bool_], cuts: list[int]) -> float:
         """A step for every batch of triples, given by rows; the loss, a sum."""
-        true, false, is_tail = to_device(self.raw.device, positives, negatives, corrupt_tail)
-        total = torch.zeros((), device=self.raw.device)
-        for begin, end in pairwise(cuts):
-            loss = margin_loss(self.raw, true[begin:end], false[begin:end], is_tail[begin:end], self.settings.margin)
-            total += descend(self.optimisers["triples."], loss)
-        return float(total)
+        return descend_batches(self.optimisers["triples."], self.margin_loss, cuts, positives, negatives, corrupt_tail)
 
     def train_mapping(self, batches: list[Entities]) -> float:
         """A step for every batch of entities; the loss, a sum."""
         total = torch.zeros((), device=self.raw.device)
         # One copy to the device for all batches: many small ones would take longer than the steps.
         (rows,) = to_device(self.raw.device, np.concatenate([batch.rows() for batch in batches]))
-        begin = 0
-        for batch in batches:
-            kinds = []
-            for kind in batch.kinds():
-                kinds.append(rows[begin : begin + len(kind)])
-                begin += len(kind)
-            loss = mapping_loss(self.raw, self.there, self.back, *kinds, settings=self.settings)
+        kinds = torch.split(rows, [len(kind) for batch in batches for kind in batch])
+        for first in range(0, len(kinds), len(Entities._fields)):
+            loss = self.mapping_loss(*kinds[first : first + len(Entities._fields)])
             total += descend(self.optimisers["mapping."], loss)
         return float(total)
 
-    def units(self, num_rows: int) -> Floats:
-        """Unit vectors of the first rows."""
-        return unit_rows(self.raw, num_rows)
+    def margin_loss(self, positives: torch.Tensor, negatives: torch.Tensor, corrupt_tail: torch.Tensor) -> torch.Tensor:
+        """Sum over triples of max(0, margin + |h + r - t|^2 - |h' + r - t'|^2), those with a negative."""
+        near, far = triple_scores(self.raw, positives, negatives, corrupt_tail)  # (batch, 1) each
+        loss: torch.Tensor = ((self.settings.margin + near - far).relu() * (negatives >= 0)).sum()
+        return loss
+
+    def mapping_loss(
+        self,
+        seed_sources: torch.Tensor,
+        seed_targets: torch.Tensor,
+        other_sources: torch.Tensor,
+        other_targets: torch.Tensor,
+    ) -> torch.Tensor:
+        """The loss of the two mappings, a sum over rows."""
+        units, there, back = normalize(self.raw), self.there, self.back
+        sources, targets = units[seed_sources], units[seed_targets]
+        meet = (normalize(sources @ there) - targets).square().sum()
+        meet = meet + (normalize(targets @ back) - sources).square().sum()
+        sources, targets = units[other_sources], units[other_targets]
+        home = (normalize(sources @ there @ back) - sources).square().sum()
+        home = home + (normalize(targets @ back @ there) - targets).square().sum()
+        loss: torch.Tensor = self.settings.seed_weight * meet + self.settings.cycle_weight * home
+        return loss
 
     def matrix(self) -> Floats:
-        """M, from the source space to the target space."""
         return as_array(self.there)
 
     def arrays(self) -> Arrays:
@@ -232,58 +178,14 @@ class TorchTrainer:
         return result
 
 
-def margin_loss(
-    raw: torch.Tensor,  # (num_rows, dim) vectors before normalising
-    positives: torch.Tensor,  # (batch, 3) rows of head, relation, tail
-    negatives: torch.Tensor,  # (batch,) rows of corrupting entities; a triple with -1 does not count
-    corrupt_tail: torch.Tensor,  # (batch,) whether they stand for the tail, else for the head
-    margin: float,
-) -> torch.Tensor:
-    """Sum over triples of max(0, margin + |h + r - t|^2 - |h' + r - t'|^2)."""
-    units = torch.nn.functional.normalize(raw)
-    head, relation, tail = units[positives].unbind(1)  # (batch, dim) each
-    false = units[negatives.clamp(min=0)]
-    false_head = torch.where(corrupt_tail[:, None], head, false)
-    false_tail = torch.where(corrupt_tail[:, None], false, tail)
-    near = (head + relation - tail).square().sum(dim=1)
-    far = (false_head + relation - false_tail).square().sum(dim=1)
-    return ((margin + near - far).relu() * (negatives >= 0)).sum()
-
-
-def mapping_loss(
-    raw: torch.Tensor,  # (num_rows, dim) vectors before normalising
-    there: torch.Tensor,  # (dim, dim) M
-    back: torch.Tensor,  # (dim, dim) N
-    seed_sources: torch.Tensor,
-    seed_targets: torch.Tensor,
-    other_sources: torch.Tensor,
-    other_targets: torch.Tensor,
-    *,
-    settings: SEASettings,
-) -> torch.Tensor:
-    """The loss of the two mappings, a sum over rows."""
-    from torch.nn.functional import normalize
-
-    units = normalize(raw)
-    sources, targets = units[seed_sources], units[seed_targets]
-    meet = (normalize(sources @ there) - targets).square().sum() + (normalize(targets @ back) - sources).square().sum()
-    sources, targets = units[other_sources], units[other_targets]
-    home = (normalize(sources @ there @ back) - sources).square().sum()
-    home = home + (normalize(targets @ back @ there) - targets).square().sum()
-    return settings.seed_weight * meet + settings.cycle_weight * home
-
-
-class CompiledTrainer:
+class CompiledTrainer(CompiledTable):
     """The same steps compiled for processors. See `rlea.models.translation_step`."""
 
     def __init__(self, arrays: Arrays, settings: SEASettings, device: Device = "cpu") -> None:
-        self.settings = settings
-        self.table = Table.of(arrays["raw"], arrays.get("scales"))
+        super().__init__({name: arrays[name] for name in Table._fields if name in arrays}, settings, device)
         rate = settings.learning_rate
-        self.triple_adam = Adam.of(arrays, "triple_adam", self.table, rate)
-        self.entity_adam = Adam.of(arrays, "entity_adam", self.table, rate)
-        self.there = MatrixAdam.of(arrays, "there", rate)
-        self.back = MatrixAdam.of(arrays, "back", rate)
+        self.adams = {name: Adam.of(arrays, name, self.table, rate) for name in ("triple_adam", "entity_adam")}
+        self.matrices = {name: MatrixAdam.of(arrays, name, rate) for name in ("there", "back")}
 
     def train_triples(self, positives: Ids, negatives: Ids, corrupt_tail: NDArray[np.bool_], cuts: list[int]) -> float:
         total = 0.0
@@ -291,31 +193,31 @@ class CompiledTrainer:
             true, false = positives[begin:end], negatives[begin:end]
             self._catch_up(true, false)
             loss, gradient = margin_gradient(self.table, true, false, corrupt_tail[begin:end], self.settings.margin)
-            self.triple_adam.step(self.table, gradient)
+            self.adams["triple_adam"].step(self.table, gradient)
             total += loss
         return total
 
     def train_mapping(self, batches: list[Entities]) -> float:
-        total = 0.0
+        total, adam = 0.0, self.adams["entity_adam"]
         with one_thread():
             for batch in batches:
                 rows = batch.rows()
                 self._catch_up(rows)
-                loss, by_units, by_there, by_back = self._mapping_gradients(batch)
-                self.entity_adam.step(self.table, row_gradient(self.table, rows, by_units))
-                self.there.step(by_there, self.entity_adam.steps)
-                self.back.step(by_back, self.entity_adam.steps)
+                loss, by_units, *by_matrices = self._mapping_gradients(batch)
+                adam.step(self.table, row_gradient(self.table, rows, by_units))
+                for matrix, gradient in zip(self.matrices.values(), by_matrices, strict=True):
+                    matrix.step(gradient, adam.steps)
                 total += loss
         return total
 
     def _catch_up(self, *ids: Ids) -> None:
         rows = batch_rows(len(self.table.raw), *ids)
-        self.triple_adam.catch_up(self.table, rows)
-        self.entity_adam.catch_up(self.table, rows)
+        for adam in self.adams.values():
+            adam.catch_up(self.table, rows)
 
     def _mapping_gradients(self, batch: Entities) -> tuple[float, Floats, Floats, Floats]:
         """`mapping_loss`, and its gradients by the unit vectors of the batch's rows, by M and by N."""
-        there, back = self.there.value, self.back.value
+        there, back = (matrix.value for matrix in self.matrices.values())
         meet, cycle = np.float32(self.settings.seed_weight), np.float32(self.settings.cycle_weight)
         sources, targets = self.table.units(batch.seed_sources), self.table.units(batch.seed_targets)
         # Seeds: e M is to be e', and e' N to be e.
@@ -343,27 +245,22 @@ class CompiledTrainer:
         return loss, np.concatenate([by_sources, by_targets, *by_others]), by_there, by_back
 
     def units(self, num_rows: int) -> Floats:
-        return self.current().units(slice(num_rows))
-
-    def current(self) -> Table:
-        """A copy of the table in which every row is up to date. The run itself goes on from rows as they are."""
-        table, adams = deepcopy(self.table), deepcopy((self.triple_adam, self.entity_adam))
-        for adam in adams:
+        """With every row up to date. The run itself goes on from rows as they are."""
+        table, adams = deepcopy((self.table, self.adams))
+        for adam in adams.values():
             adam.catch_up(table, np.arange(len(table.raw), dtype=np.int32))
-        return table
+        return table.units(slice(num_rows))
 
     def matrix(self) -> Floats:
-        return self.there.value
+        return self.matrices["there"].value
 
     def arrays(self) -> Arrays:
-        return {
-            "raw": self.table.raw,
-            "scales": self.table.scales,
-            **self.triple_adam.arrays("triple_adam"),
-            **self.entity_adam.arrays("entity_adam"),
-            **self.there.arrays("there"),
-            **self.back.arrays("back"),
-        }
+        result: Arrays = self.table._asdict()
+        for name, adam in self.adams.items():
+            result |= adam.arrays(name)
+        for name, matrix in self.matrices.items():
+            result |= matrix.arrays(name)
+        return result
 
 
 def unit_loss(vectors: Floats, units: Floats, weight: np.float32) -> tuple[float, Floats, Floats]:
@@ -374,3 +271,39 @@ def unit_loss(vectors: Floats, units: Floats, weight: np.float32) -> tuple[float
     along = np.einsum("nd,nd->n", apart, scaled)[:, None]
     by_vectors = 2 * weight * scales * (apart - along * scaled)
     return float(weight) * float(np.vdot(apart, apart)), by_vectors, -2 * weight * apart
+
+
+class SEA(TwoSpaces):
+    """SEA in training."""
+
+    version = 2
+    trainers = CompiledTrainer, TorchTrainer
+    settings: SEASettings
+
+    def __init__(self, pair: GraphPair, settings: SEASettings, seed: int, device: Device) -> None:
+        super().__init__(pair, settings, seed, device)
+        self.sampler = Sampler.of(self.triples)
+        self.entities = all_entities(self.seeds, self.num_source, self.num_entities)
+
+    def fresh_arrays(self) -> Arrays:
+        return fresh_arrays(self.num_rows, self.settings, self.seed)
+
+    def run_epoch(self, epoch: int) -> float:
+        """A pass over all triples and one over all entities; the loss per triple and that per seed, added."""
+        positives, cuts = shuffled(self.triples, self.settings.batch_size, seed=self.seed, epoch=epoch)
+        negatives, corrupt_tail = self.sampler.draw(positives, 1, None, seed=self.seed, epoch=epoch)
+        rows = self.triples.as_rows(positives)
+        triple_loss: float = self.trainer.train_triples(rows, negatives, corrupt_tail, cuts)
+        batches = split_entities(self.entities, len(cuts) - 1, seed=self.seed, epoch=epoch)
+        mapping_loss: float = self.trainer.train_mapping(batches)
+        return triple_loss / len(positives) + mapping_loss / len(self.seeds)
+
+
+def train_sea(pair: GraphPair, settings: SEASettings | None = None, **options: Unpack[Options]) -> Embeddings:
+    """Unit vectors of all entities in the space of the target, compared by cosine; the rest is said at
+    `rlea.models.training.train`.
+
+    Learns from the triples, `pair.train` and (for stopping) `pair.valid`. On the CPU the same seed gives the same bytes
+    for any number of threads.
+    """
+    return train(SEA, pair, settings or SEASettings(), **options)

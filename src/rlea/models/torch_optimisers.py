@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from rlea.models.training import Arrays, Device, Floats
+from rlea.models.training import Arrays, Device, Floats, TrainedModel
 
 ADAM = "adam."  # before the names of all that is no parameter; no parameter is called so
 
@@ -54,6 +55,25 @@ def restore_adam(
         }
 
 
+class AdamModel(TrainedModel):
+    """A model whose parameters are trained by Adam."""
+
+    fused: ClassVar[bool | None] = True
+
+    @abstractmethod
+    def initial_parameters(self) -> Arrays:
+        """Parameters before the first epoch, by name."""
+
+    def start(self, epoch: int, saved: Arrays) -> None:
+        self.parameters = trained_tensors(self.initial_parameters(), saved, self.device)
+        rate = self.settings.learning_rate
+        self.optimiser = torch.optim.Adam(self.parameters.values(), lr=rate, fused=self.fused)
+        restore_adam(self.optimiser, self.parameters, saved)
+
+    def arrays(self, epoch: int) -> Arrays:
+        return adam_arrays(self.optimiser, self.parameters)
+
+
 class Adagrad(torch.optim.Adagrad):
     """Adagrad that starts with given sums of squared gradients, one array for each parameter."""
 
@@ -75,15 +95,27 @@ def descend(optimiser: torch.optim.Optimizer, loss: torch.Tensor) -> torch.Tenso
     return loss.detach()
 
 
+def descend_batches(
+    optimiser: torch.optim.Optimizer,
+    loss_of: Callable[..., torch.Tensor],
+    cuts: list[int],
+    *arrays: NDArray[Any],  # of ids or truth values, those of a batch between two cuts
+    precision: torch.dtype = torch.float32,  # of the sum
+) -> float:
+    """A step for every batch; the sum of the losses."""
+    # A whole epoch goes over at once, and only its sum comes back: waiting at every batch would cost most time.
+    device = optimiser.param_groups[0]["params"][0].device
+    tensors = to_device(device, *arrays)
+    total = torch.zeros((), device=device, dtype=precision)
+    for begin, end in pairwise(cuts):
+        total += descend(optimiser, loss_of(*(tensor[begin:end] for tensor in tensors)))
+    return float(total)
+
+
 def as_array(tensor: torch.Tensor) -> NDArray[Any]:
     """The values of a tensor, on the CPU."""
     array: NDArray[Any] = tensor.detach().cpu().numpy()
     return array
-
-
-def unit_rows(raw: torch.Tensor, num_rows: int) -> Floats:
-    """The first rows of a table, scaled to unit length."""
-    return as_array(torch.nn.functional.normalize(raw[:num_rows].detach()))
 
 
 def to_device(device: torch.device | str, *arrays: NDArray[Any]) -> list[torch.Tensor]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypedDict
+from typing import Any, ClassVar, Literal, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,62 +21,83 @@ from rlea.models.early_stop import EarlyStop, hits_at_1, validation_pool
 from rlea.progress import Progress, silent
 from rlea.search.embeddings import Embeddings
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
 Arrays = dict[str, NDArray[Any]]
 Floats = NDArray[np.float32]
 Device = Literal["cpu", "cuda"]
 
 
-class Schedule(Protocol):
-    """The settings that every trained model has (a frozen dataclass)."""
+class Schedule:
+    """The settings that every trained model has. Those of a model are a frozen dataclass, with more of its own."""
 
+    title: ClassVar[str]  # of the model as people write it, such as AlignE
+    may_be_zero: ClassVar[tuple[str, ...]] = ()  # all other numbers are above zero
+    at_most_one: ClassVar[tuple[str, ...]] = ()
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
-    @property
-    def max_epochs(self) -> int: ...
-    @property
-    def valid_from(self) -> int:  # first epoch with validation
-        ...
-    @property
-    def valid_every(self) -> int:  # epochs between validations, and between checkpoints
-        ...
-    @property
-    def patience(self) -> int:  # validations in a row without a new best one before training stops
-        ...
-    @property
-    def epochs_without_valid(self) -> int:  # for pairs without validation links
-        ...
+    max_epochs: int
+    valid_from: int  # first epoch with validation
+    valid_every: int  # epochs between validations, and between checkpoints
+    patience: int  # validations in a row without a new best one before training stops; published: two that fall
+    epochs_without_valid: int  # for pairs without validation links
+
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            if isinstance(value, (str, bool)):
+                continue
+            least = "zero or more" if name in self.may_be_zero else "above zero"
+            if not np.isfinite(value) or value < 0 or (value == 0 and name not in self.may_be_zero):
+                raise self.refused(name, least)
+        for name in self.at_most_one:
+            if getattr(self, name) > 1:
+                raise self.refused(name, "at most 1")
+
+    def refused(self, name: str, what: str) -> InputError:
+        """The error for a setting with a value that cannot be; it must be `what`."""
+        return InputError(f"the {self.title} setting {name} is {getattr(self, name)}", remedy=f"it must be {what}")
 
 
-class TrainedModel(Protocol):
+class TrainedModel(ABC):
     """A model in training. All randomness of an epoch follows from the seed and the number of the epoch."""
 
-    title: str  # as people write it, such as AlignE
-    version: int  # of the state and of the random draws: a checkpoint of another version is refused
-    measure: str  # how its vectors are compared
-    # What else is recorded of a run. What is in it before `start` must also agree for a checkpoint to be resumed. A
-    # "note" is for people.
-    info: dict[str, Any]
+    version: ClassVar[int]  # of the state and of the random draws: a checkpoint of another version is refused
+    measure: ClassVar[str] = "cosine"  # how its vectors are compared
+    settings: Any
 
     def __init__(self, pair: GraphPair, settings: Any, seed: int, device: Device) -> None:
         """Prepare the data; parameters come with `start`."""
+        self.settings, self.seed, self.device = settings, seed, device
+        self.num_source = pair.source.num_entities
+        self.num_entities = self.num_source + pair.target.num_entities
+        # (num_seeds, 2), in joint ids: source entities come first, then target entities
+        self.seeds = np.stack([pair.train.source_ids, pair.train.target_ids + np.int32(self.num_source)], axis=1)
+        # What else is recorded of a run. What is in it before `start` must also agree for a checkpoint to be resumed. A
+        # "note" is for people.
+        self.info: dict[str, Any] = {}
 
+    @abstractmethod
     def start(self, epoch: int, saved: Arrays) -> None:
         """Make the parameters as they were after that epoch, when `arrays` returned `saved`; new ones for (0, {})."""
 
+    @abstractmethod
     def run_epoch(self, epoch: int) -> float:
         """Train for one epoch (the first is 1); the mean loss."""
-        ...
+
+    @abstractmethod
+    def joint_vectors(self) -> Floats:
+        """Vectors of the entities as they are now, source entities first; not changed afterwards."""
 
     def vectors(self) -> tuple[Floats, Floats]:
-        """Vectors of the source and of the target entities as they are now, in one space; not changed afterwards."""
-        ...
+        """Vectors of the source and of the target entities in one space."""
+        both = self.joint_vectors()
+        return both[: self.num_source], both[self.num_source :]
 
+    @abstractmethod
     def arrays(self, epoch: int) -> Arrays:
         """All that the epochs after this one depend on."""
-        ...
+
+    def is_refreshed_before(self, epoch: int) -> bool:
+        """Whether neighbours are searched for anew before an epoch, by the vectors of the one before it."""
+        return epoch > 1 and (epoch - 1) % int(self.settings.refresh_every) == 0
 
 
 class Options(TypedDict, total=False):
@@ -106,7 +128,7 @@ def train(
     validation links, valid_hits_at_1.
     """
     started = time.perf_counter()
-    require_data(pair, model.title, seed)
+    require_data(pair, settings.title, seed)
     chosen = choose_device(device)
     validates = len(pair.valid) > 0
     last_epoch = settings.max_epochs if validates else min(settings.epochs_without_valid, settings.max_epochs)
@@ -114,7 +136,7 @@ def train(
         if epochs < 1:
             raise InputError(f"the number of epochs is {epochs}", remedy="it must be above zero")
         last_epoch = epochs
-    stage = model.title.lower().replace("-", "")
+    stage = settings.title.lower().replace("-", "")
     pool_ids = validation_pool(pair.target.num_entities, pair.train)
     epoch, loss, stop = 0, float("nan"), EarlyStop(settings.patience)
     history: list[dict[str, Any]] = []
@@ -128,12 +150,8 @@ def train(
         run = identity(pair, settings, model, seed, chosen) | training.info
         if checkpoint is not None and checkpoint.exists():
             saved, state = load_checkpoint(checkpoint, run)
-            epoch, loss, stop, history = (
-                state["epoch"],
-                state["loss"],
-                EarlyStop(**state["stop"]),
-                state.get("history", []),
-            )
+            epoch, loss, history = state["epoch"], state["loss"], state.get("history", [])
+            stop = EarlyStop(**state["stop"])
             if "best.source" in saved:
                 best = saved.pop("best.source"), saved.pop("best.target")
             seconds_before, resumed_at = state["seconds"], [*state["resumed_at"], epoch]
@@ -168,10 +186,10 @@ def train(
             progress(stage, epoch, last_epoch, f"loss {loss:.3f}{score_note}")
         source, target = training.vectors() if best is None else best
     info: dict[str, Any] = {
-        "model": model.title,
+        "model": settings.title,
         "seed": seed,
         "device": chosen,
-        "settings": _settings_dict(settings),
+        "settings": asdict(settings),
         "epochs": epoch,
         "epoch_of_vectors": stop.best_epoch or epoch,
         "loss": loss,
@@ -203,10 +221,15 @@ def choose_device(device: str) -> Device:
     return "cpu"
 
 
-def require_data(pair: GraphPair, model: str, seed: int) -> None:
-    """Refuse what no model can be trained on: no seeds, no triples, a random seed out of range."""
+def require_seed(seed: int) -> None:
+    """Refuse a random seed out of range."""
     if not 0 <= seed < 2**63:
         raise InputError(f"the seed is {seed}", remedy="give a number from 0 to 2^63 - 1")
+
+
+def require_data(pair: GraphPair, model: str, seed: int) -> None:
+    """Refuse what no model can be trained on: no seeds, no triples, a random seed out of range."""
+    require_seed(seed)
     if len(pair.train) == 0:
         raise InputError(
             f"{pair.name} has no training links, and {model} needs some to bring two graphs into one space",
@@ -217,27 +240,6 @@ def require_data(pair: GraphPair, model: str, seed: int) -> None:
             f"{pair.name} has a graph without relation triples, and {model} needs them",
             remedy="embed the entities by their names",
         )
-
-
-def require_positive(model: str, settings: DataclassInstance, *may_be_zero: str) -> None:
-    """Refuse numbers that are not above zero (or, for some, below it), and what is no finite number."""
-    for name, value in asdict(settings).items():
-        if isinstance(value, (str, bool)):
-            continue
-        if not np.isfinite(value) or value < 0 or (value == 0 and name not in may_be_zero):
-            raise refused(model, settings, name, "zero or more" if name in may_be_zero else "above zero")
-
-
-def require_at_most_one(model: str, settings: DataclassInstance, *names: str) -> None:
-    """Refuse shares above one."""
-    for name in names:
-        if getattr(settings, name) > 1:
-            raise refused(model, settings, name, "at most 1")
-
-
-def refused(model: str, settings: DataclassInstance, name: str, what: str) -> InputError:
-    """The error for a setting with a value that cannot be; it must be `what`."""
-    return InputError(f"the {model} setting {name} is {getattr(settings, name)}", remedy=f"it must be {what}")
 
 
 def identity(pair: GraphPair, settings: Schedule, model: type[TrainedModel], seed: int, device: str) -> dict[str, Any]:
@@ -251,14 +253,14 @@ def identity(pair: GraphPair, settings: Schedule, model: type[TrainedModel], see
         links.update(part.source_ids.tobytes() + part.target_ids.tobytes())
     free = ("max_epochs", "epochs_without_valid")
     return {
-        "model": model.title,
+        "model": settings.title,
         "version": model.version,
         "source": pair.source.fingerprint,
         "target": pair.target.fingerprint,
         "links": links.hexdigest(),
         "seed": seed,
         "device": device,
-        **{name: value for name, value in _settings_dict(settings).items() if name not in free},
+        **{name: value for name, value in asdict(settings).items() if name not in free},
     }
 
 
@@ -288,8 +290,3 @@ def repeatable(device: Device) -> Iterator[None]:
         ) from problem
     finally:
         torch.use_deterministic_algorithms(before, warn_only=only_warned)
-
-
-def _settings_dict(settings: Any) -> dict[str, Any]:
-    """`asdict` does not know that a `Schedule` is a dataclass."""
-    return asdict(settings)

@@ -1,8 +1,8 @@
-"""Training steps of translational models written out for processors: gradients of their losses, and Adagrad.
+"""Training steps of translational models written out for processors: gradients of their losses.
 
 `aligne`, `jape`, `mtranse` and `sea` have the same steps in the words of their papers, with automatic gradients; tests
 hold them together. Here
-- only rows that a batch touches are read and written (for Adagrad a row without gradient stays as it is);
+- only rows that a batch touches are read and written (`rlea.models.row_optimisers`);
 - a negative of AlignE costs one inner product, since |q - e|^2 = |q|^2 - 2 q.e + 1 for a unit vector e;
 - a gradient is kept as a few vectors and, for each row, which of them to add: rows are then summed and moved in
   parallel without races, in the same order for any number of threads.
@@ -10,23 +10,44 @@ hold them together. Here
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from rlea.graph import Ids
-from rlea.models.unit_rows import FAST, Matrix, Table, adagrad_row, add_scaled, dot
+from rlea.models.kernels import FAST, add_scaled, dot
 
+Matrix = NDArray[np.float32]
 CHUNKS = 64  # parts of the rows or triples that threads take
 
 
-@dataclass(frozen=True, eq=False)
-class Gradient:
+class Table(NamedTuple):
+    """A row per entity, then a row per relation; changed in place. What counts is each row scaled to unit length.
+
+    Unit vectors are not stored but made from raw ones as they are read: the tables outgrow the processor's cache, and
+    bringing another one through memory would cost more than the multiplication.
+    """
+
+    raw: Matrix  # (num_rows, dim)
+    scales: NDArray[np.float32]  # (num_rows,) one over the length of the raw vector
+
+    @staticmethod
+    def of(raw: Matrix, scales: NDArray[np.float32] | None = None) -> Table:
+        """Copies of the arrays; `scales` are those of an earlier run to the last bit, or else computed."""
+        if scales is None:
+            lengths = np.sqrt(np.einsum("rd,rd->r", raw, raw))
+            scales = (1 / np.maximum(lengths, np.float32(1e-6))).astype(np.float32)
+        return Table(raw.copy(), scales.copy())
+
+    def units(self, rows: slice | Ids) -> Matrix:
+        """Unit vectors of some rows."""
+        result: Matrix = self.raw[rows] * self.scales[rows, None]
+        return result
+
+
+class Gradient(NamedTuple):
     """The gradient of a loss by unit vectors: that of row i is the sum over begins[i] <= j < begins[i + 1] of
     factors[j] * vectors[picks[j]]. Parts along a unit vector itself do not matter: normalising takes them out.
     """
@@ -55,7 +76,7 @@ def distance_gradient(table: Table, positives: Ids) -> tuple[float, Gradient]:
     batch = len(positives)
     vectors = np.empty((batch, table.raw.shape[1]), dtype=np.float32)
     losses = np.empty(batch, dtype=np.float32)
-    _score_distance(table.raw, table.scales, positives, vectors, losses)
+    _score_distance(table, positives, vectors, losses)
     picks = np.repeat(np.arange(batch, dtype=np.int32), 3)
     factors = np.tile(np.array([1, 1, -1], dtype=np.float32), batch)
     return float(losses.sum(dtype=np.float64)), Gradient.of(table, positives, picks, factors, vectors)
@@ -64,7 +85,7 @@ def distance_gradient(table: Table, positives: Ids) -> tuple[float, Gradient]:
 def margin_gradient(
     table: Table,
     positives: Ids,  # (batch, 3)
-    negatives: Ids,  # (batch,) corrupting entities; a triple with -1 does not count
+    negatives: Ids,  # (batch, 1) corrupting entities; a triple with -1 does not count
     corrupt_tail: NDArray[np.bool_],  # (batch,) whether they stand for the tail, else for the head
     margin: float,
 ) -> tuple[float, Gradient]:
@@ -72,10 +93,10 @@ def margin_gradient(
     batch = len(positives)
     vectors = np.empty((3 * batch, table.raw.shape[1]), dtype=np.float32)
     losses = np.empty(batch, dtype=np.float32)
-    _score_margin(table.raw, table.scales, positives, negatives, corrupt_tail, np.float32(margin), vectors, losses)
+    _score_margin(table, positives, negatives, corrupt_tail, np.float32(margin), vectors, losses)
     is_open = losses[:, None] > 0
     factors = np.where(corrupt_tail, np.float32(1), np.float32(-1))[:, None]
-    gradient = _contrast(table, positives, negatives[:, None], corrupt_tail, is_open, is_open, factors, vectors)
+    gradient = _contrast(table, positives, negatives, corrupt_tail, is_open, is_open, factors, vectors)
     return float(losses.sum(dtype=np.float64)), gradient
 
 
@@ -84,7 +105,6 @@ def limit_gradient(
     positives: Ids,  # (batch, 3)
     negatives: Ids,  # (batch, num_negatives) corrupting entities, -1 for none
     corrupt_tail: NDArray[np.bool_],  # (batch,)
-    *,
     positive_limit: float,
     negative_limit: float,
     negative_weight: float,
@@ -97,7 +117,7 @@ def limit_gradient(
     losses = np.empty(batch, dtype=np.float32)
     is_open = np.empty((batch, 1 + negatives.shape[1]), dtype=np.bool_)
     limits = np.float32(positive_limit), np.float32(negative_limit), np.float32(negative_weight)
-    _score_limit(table.raw, table.scales, positives, negatives, corrupt_tail, *limits, vectors, is_open, losses)
+    _score_limit(table, positives, negatives, corrupt_tail, *limits, vectors, is_open, losses)
     # The part of a negative's gradient along the unit vector itself is left out: normalising removes it.
     factors = np.float32(2.0) * limits[2]
     any_open = np.logical_or.reduce(is_open, axis=1, keepdims=True)
@@ -111,48 +131,12 @@ def row_gradient(table: Table, rows: Ids, vectors: Matrix) -> Gradient:
     return Gradient.of(table, rows, numbers, np.ones(len(rows), dtype=np.float32), vectors)
 
 
-def adagrad_step(table: Table, squares: Matrix, gradient: Gradient, rate: float) -> None:
-    """One step of Adagrad; `squares` (num_rows, dim) are its sums of squared gradients."""
-    of_rows = gradient.begins, gradient.picks, gradient.factors, gradient.vectors
-    _adagrad_rows(table.raw, table.scales, squares, gradient.cuts(), *of_rows, np.float32(rate))
-
-
 def batch_rows(num_rows: int, *ids: Ids) -> Ids:
     """The rows that occur in arrays of ids, each once and in order; -1 stands for none."""
     touched = np.zeros(num_rows + 1, dtype=np.bool_)  # the last is where -1 goes
     for part in ids:
         touched[part.ravel()] = True
     return np.flatnonzero(touched[:num_rows]).astype(np.int32)
-
-
-def orthogonal(dim: int, *, seed: int, number: int) -> Matrix:
-    """A random orthogonal matrix (dim, dim), another for every `number`."""
-    random = np.random.default_rng([seed, 0, 2, 1 + number])
-    q, r = np.linalg.qr(random.standard_normal((dim, dim)))
-    return np.ascontiguousarray(q * np.sign(np.diag(r)), dtype=np.float32)  # signs: else not all are as likely
-
-
-def parts(num_items: int, num_parts: int, *, seed: int, epoch: int, stream: int) -> tuple[Ids, list[int]]:
-    """The numbers below `num_items` in a new order for every epoch, and the cuts between parts of about one size."""
-    order = np.random.default_rng([seed, epoch, 2, 1 + stream]).permutation(num_items).astype(np.int32)
-    return order, (np.arange(num_parts + 1) * num_items // num_parts).tolist()
-
-
-def mapped(units: Matrix, mapping: Matrix) -> Matrix:
-    """Unit vectors taken into the other space, and scaled to unit length again."""
-    with one_thread():
-        result: Matrix = units @ mapping
-    result /= np.maximum(np.sqrt(np.einsum("nd,nd->n", result, result)), np.float32(1e-12))[:, None]
-    return result
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Matrix products on one thread: with more, sums would depend on their number."""
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
-    with threadpool_limits(limits=1, user_api="blas"):
-        yield
 
 
 def _contrast(
@@ -207,7 +191,6 @@ def _group(rows: Any, picks: Any, factors: Any, num_rows: Any) -> Any:
 def _difference(
     head: Any, relation: Any, tail: Any, head_scale: Any, relation_scale: Any, tail_scale: Any, gradient: Any
 ) -> Any:
-    """|h + r - t|^2 over unit vectors; fills in 2 (h + r - t), its gradient by h and r."""
     total = np.float32(0.0)
     for k in range(head.shape[0]):
         d = head_scale * head[k] + relation_scale * relation[k] - tail_scale * tail[k]
@@ -216,13 +199,17 @@ def _difference(
     return total
 
 
+@numba.njit(cache=True)
+def _distance(table: Any, h: Any, r: Any, t: Any, gradient: Any) -> Any:
+    """|h + r - t|^2 over unit vectors; fills in 2 (h + r - t), its gradient by h and r."""
+    raw, scales = table.raw, table.scales
+    return _difference(raw[h], raw[r], raw[t], scales[h], scales[r], scales[t], gradient)
+
+
 @numba.njit(parallel=True, cache=True)
-def _score_distance(raw: Any, scales: Any, positives: Any, vectors: Any, losses: Any) -> None:
-    batch = len(positives)
-    for chunk in numba.prange(CHUNKS):
-        for i in range(chunk * batch // CHUNKS, (chunk + 1) * batch // CHUNKS):
-            h, r, t = positives[i, 0], positives[i, 1], positives[i, 2]
-            losses[i] = _difference(raw[h], raw[r], raw[t], scales[h], scales[r], scales[t], vectors[i])
+def _score_distance(table: Any, positives: Any, vectors: Any, losses: Any) -> None:
+    for i in numba.prange(len(positives)):
+        losses[i] = _distance(table, positives[i, 0], positives[i, 1], positives[i, 2], vectors[i])
 
 
 @numba.njit(cache=True, fastmath=FAST, error_model="numpy")
@@ -233,28 +220,26 @@ def _subtract(a: Any, b: Any, result: Any) -> None:
 
 @numba.njit(parallel=True, cache=True)
 def _score_margin(
-    raw: Any, scales: Any, positives: Any, negatives: Any, corrupt_tail: Any, margin: Any, vectors: Any, losses: Any
+    table: Any, positives: Any, negatives: Any, corrupt_tail: Any, margin: Any, vectors: Any, losses: Any
 ) -> None:
     """Losses, and where they are not zero: row i of `vectors` is 2 (h + r - t), row batch + i is 2 (h' + r - t'), row
     2 batch + i the first less the second."""
     batch = len(positives)
-    for chunk in numba.prange(CHUNKS):
-        for i in range(chunk * batch // CHUNKS, (chunk + 1) * batch // CHUNKS):
-            losses[i] = np.float32(0.0)
-            if negatives[i] < 0:
-                continue
-            h, r, t = positives[i, 0], positives[i, 1], positives[i, 2]
-            true, false = vectors[i], vectors[batch + i]
-            near = _difference(raw[h], raw[r], raw[t], scales[h], scales[r], scales[t], true)
-            if corrupt_tail[i]:
-                t = negatives[i]
-            else:
-                h = negatives[i]
-            far = _difference(raw[h], raw[r], raw[t], scales[h], scales[r], scales[t], false)
-            loss = margin + near - far
-            if loss > np.float32(0.0):
-                losses[i] = loss
-                _subtract(true, false, vectors[2 * batch + i])
+    for i in numba.prange(batch):
+        losses[i] = np.float32(0.0)
+        if negatives[i, 0] < 0:
+            continue
+        h, r, t = positives[i, 0], positives[i, 1], positives[i, 2]
+        true, false = vectors[i], vectors[batch + i]
+        near = _distance(table, h, r, t, true)
+        if corrupt_tail[i]:
+            t = negatives[i, 0]
+        else:
+            h = negatives[i, 0]
+        loss = margin + near - _distance(table, h, r, t, false)
+        if loss > np.float32(0.0):
+            losses[i] = loss
+            _subtract(true, false, vectors[2 * batch + i])
 
 
 @numba.njit(cache=True, fastmath=FAST, error_model="numpy")
@@ -302,8 +287,7 @@ def _combine(query: Any, difference: Any, near: Any, pull: Any, push: Any, num_o
 
 @numba.njit(parallel=True, cache=True)
 def _score_limit(
-    raw: Any,
-    scales: Any,
+    table: Any,
     positives: Any,
     negatives: Any,
     corrupt_tail: Any,
@@ -319,6 +303,7 @@ def _score_limit(
     Row i of `vectors` is the gradient 2 (h + r - t) of the positive alone, row batch + i is q = h + r where the tail is
     corrupted and q = t - r where the head is, row 2 batch + i the gradient of the relation.
     """
+    raw, scales = table.raw, table.scales
     batch, dim = len(positives), raw.shape[1]
     for chunk in numba.prange(CHUNKS):
         near = np.empty(dim, dtype=np.float32)
@@ -347,23 +332,3 @@ def _score_limit(
             sign = np.float32(-1.0) if corrupt_tail[i] else np.float32(1.0)
             pull = np.float32(2.0) if is_open[i, 0] else np.float32(0.0)
             _combine(query, difference, near, pull, sign * np.float32(2.0) * weight, np.float32(num_open), mixed)
-
-
-@numba.njit(cache=True)
-def sum_terms(begins: Any, picks: Any, factors: Any, vectors: Any, row: Any, total: Any) -> None:
-    """The gradient of a row, into `total` (see `Gradient`)."""
-    total[:] = np.float32(0.0)
-    for term in range(begins[row], begins[row + 1]):
-        add_scaled(total, factors[term], vectors[picks[term]])
-
-
-@numba.njit(parallel=True, cache=True)
-def _adagrad_rows(
-    raw: Any, scales: Any, squares: Any, cuts: Any, begins: Any, picks: Any, factors: Any, vectors: Any, rate: Any
-) -> None:
-    for chunk in numba.prange(len(cuts) - 1):
-        total = np.empty(raw.shape[1], dtype=np.float32)
-        for row in range(cuts[chunk], cuts[chunk + 1]):
-            if begins[row] < begins[row + 1]:
-                sum_terms(begins, picks, factors, vectors, row, total)
-                scales[row] = adagrad_row(raw[row], squares[row], scales[row], total, rate)

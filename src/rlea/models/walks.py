@@ -12,20 +12,22 @@ Draws are hashes of (seed, number of the walk, draw), not a stream, so that any 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from rlea.graph import Ids, Links
+from rlea.models.kernels import GOLDEN, below, bits_of
 from rlea.models.triples import JointTriples, swapped_copies
 from rlea.search.candidates import mix
 
+if TYPE_CHECKING:
+    from rlea.models.rsn import RSNSettings
 
-@dataclass(frozen=True, eq=False)
-class JointGraph:
+
+class JointGraph(NamedTuple):
     """Triples of both graphs, their reverses and their swapped copies, sorted by head; joint ids.
 
     The reverse of relation r has the id num_relations + r.
@@ -65,30 +67,16 @@ class JointGraph:
         )
 
 
-def draw_walks(
-    graph: JointGraph, length: int, *, per_triple: int, depth_bias: float, cross_bias: float, seed: int
-) -> Ids:
-    """`per_triple` walks that begin with each triple: (num_walks, length), entities and relations in turn.
+def draw_walks(graph: JointGraph, settings: RSNSettings, seed: int) -> Ids:
+    """`walks_per_triple` walks that begin with each triple: (num_walks, walk_length), entities and relations in turn.
 
-    `length` is odd, and the biases lie between 0 and 1, both left out. No walk ends early: where it came from, it can
-    always return to.
+    No walk ends early: where it came from, it can always return to.
     """
-    walks = np.empty((per_triple * len(graph.triples), length), dtype=np.int32)
-    _walk(
-        graph.triples,
-        graph.begins,
-        graph.neighbours,
-        graph.neighbour_begins,
-        graph.num_source_entities,
-        depth_bias,
-        cross_bias,
-        np.uint64(seed),
-        walks,
-    )
+    walks = np.empty((settings.walks_per_triple * len(graph.triples), settings.walk_length), dtype=np.int32)
+    _walk(graph, settings.depth_bias, settings.cross_bias, np.uint64(seed), walks)
     return walks
 
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _LOW = np.uint64(0xFFFFFFFF)
 
 
@@ -106,30 +94,20 @@ def _is_neighbour(neighbours: Any, begin: Any, end: Any, entity: Any) -> Any:
 
 
 @numba.njit(parallel=True, cache=True)
-def _walk(
-    triples: Any,
-    begins: Any,
-    neighbours: Any,
-    neighbour_begins: Any,
-    num_source: Any,
-    depth_bias: Any,
-    cross_bias: Any,
-    seed: Any,
-    walks: Any,
-) -> None:
+def _walk(graph: Any, depth_bias: Any, cross_bias: Any, seed: Any, walks: Any) -> None:
     """Draw any triple of the entity, and draw again by chance where its bias is not the highest."""
+    triples, begins, neighbours, neighbour_begins, num_source, _ = graph
     highest = max(depth_bias, 1 - depth_bias) * max(cross_bias, 1 - cross_bias)
     for w in numba.prange(len(walks)):
         walk = walks[w]
         walk[:3] = triples[w % len(triples)]
-        state = mix(mix(seed + _GOLDEN) + np.uint64(w) + _GOLDEN)
+        state = bits_of(bits_of(seed) + np.uint64(w))
         for i in range(2, len(walk) - 1, 2):
             before, here = walk[i - 2], walk[i]
-            count = np.uint64(begins[here + 1] - begins[here])
             while True:
-                state += _GOLDEN
+                state += GOLDEN
                 bits = mix(state)
-                drawn = begins[here] + np.int64(((bits >> np.uint64(32)) * count) >> np.uint64(32))
+                drawn = begins[here] + below(bits, begins[here + 1] - begins[here])
                 after = triples[drawn, 2]
                 is_near = after == before or _is_neighbour(
                     neighbours, neighbour_begins[before], neighbour_begins[before + 1], after

@@ -18,6 +18,7 @@ from rlea.io.agent_files import load_agent_file, save_agent_file
 from rlea.matching import Matching, Task
 from rlea.models.checkpoint import load_checkpoint, save_checkpoint
 from rlea.models.training import choose_device as choose_device
+from rlea.models.training import require_seed
 from rlea.paper.episode import Floats, PairSequence, Steps, label_sequence, make_sequence, play
 from rlea.paper.policy import GraphView, Policy, Value
 from rlea.paper.presets import PRESETS, AgentSettings, settings_of
@@ -45,10 +46,8 @@ class Agent:
             if settings not in PRESETS:
                 raise InputError(f"unknown preset {settings!r}", remedy=f"use one of {', '.join(PRESETS)}")
             settings = PRESETS[settings]
-        if not 0 <= seed < 2**63:
-            raise InputError(f"the seed is {seed}", remedy="give a number from 0 to 2^63 - 1")
-        self.settings = settings
-        self.seed = seed
+        require_seed(seed)
+        self.settings, self.seed = settings, seed
         self.device = torch.device(choose_device(device))
         self.policy: Policy | None = None
         self.history: list[dict[str, Any]] = []
@@ -89,16 +88,14 @@ class Agent:
         learner = self._start(int(views[0].vectors.shape[1]))
         policy = learner.policy
 
-        pool = seeds.target_ids if settings.pool == "seeds" else every
-        found = find_candidates(embeddings, shuffled(seeds.source_ids, 1), shuffled(pool, 2), settings.candidates)
-        training = self._input(found, views, self.seed)
-        labelled = label_sequence(training.sequence, found, seeds, tau=settings.tau, best_of=settings.best_of)
-        training, validation = replace(training, sequence=labelled), None
-        if len(valid):
-            pool = np.setdiff1d(every, seeds.target_ids)
-            found = find_candidates(embeddings, shuffled(valid.source_ids, 1), shuffled(pool, 2), settings.candidates)
-            validation = self._input(found, views, self.seed)
-            validation = replace(validation, sequence=label_sequence(validation.sequence, found, valid))
+        def labelled(links: Links, pool: NDArray[np.int32]) -> PolicyInput:
+            found = find_candidates(embeddings, shuffled(links.source_ids, 1), shuffled(pool, 2), settings.candidates)
+            inputs = self._input(found, views, self.seed)
+            sequence = label_sequence(inputs.sequence, found, links, tau=settings.tau, best_of=settings.best_of)
+            return replace(inputs, sequence=sequence)
+
+        training = labelled(seeds, seeds.target_ids if settings.pool == "seeds" else every)
+        validation = labelled(valid, np.setdiff1d(every, seeds.target_ids)) if len(valid) else None
 
         best_score, best = -1, copied(policy)
         run = self._identity(pair, vectors, seeds, valid)

@@ -6,8 +6,10 @@ All candidates of a set of sources are scored in one pass.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,6 +18,18 @@ from torch import nn
 
 from rlea.errors import InputError
 from rlea.graph import KnowledgeGraph
+from rlea.models.edges import both_ways
+
+
+def check_settings(settings: Any, above_zero: Iterable[str], choices: Mapping[str, Collection[str]]) -> None:
+    """Refuse settings of the agent that cannot be."""
+    for name in above_zero:
+        if getattr(settings, name) <= 0:
+            raise InputError(f"the agent's setting {name} is {getattr(settings, name)}", remedy="it must be above zero")
+    for name, known in choices.items():
+        if getattr(settings, name) not in known:
+            remedy = f"use {' or '.join(known)}" if len(known) == 2 else f"use one of {', '.join(known)}"
+            raise InputError(f"the agent's setting {name} is {getattr(settings, name)!r}", remedy=remedy)
 
 
 @dataclass(frozen=True)
@@ -31,11 +45,7 @@ class PolicySettings:
     zero_start: bool = False  # as in the authors' program: every layer starts at zero and stays there
 
     def __post_init__(self) -> None:
-        if self.encoder not in ("gcn", "gat"):
-            raise InputError(f"the agent's setting encoder is {self.encoder!r}", remedy="use gcn or gat")
-        for name in ("num_layers", "hidden", "pair_hidden"):
-            if getattr(self, name) < 1:
-                raise InputError(f"the agent's setting {name} is {getattr(self, name)}", remedy="it must be above zero")
+        check_settings(self, ("num_layers", "hidden", "pair_hidden"), {"encoder": ("gcn", "gat")})
 
 
 class GraphView:
@@ -43,11 +53,8 @@ class GraphView:
 
     def __init__(self, graph: KnowledgeGraph, vectors: NDArray[np.float32], device: torch.device) -> None:
         count = graph.num_entities
-        head, tail = graph.triples[:, 0].astype(np.int64), graph.triples[:, 2].astype(np.int64)
-        own = np.arange(count)
         # Each neighbour once, whatever the number of relations between the two.
-        keys = np.unique(np.concatenate([head * count + tail, tail * count + head, own * count + own]))
-        rows, columns = np.divmod(keys, max(count, 1))
+        rows, columns = both_ways(graph.triples[:, 0], graph.triples[:, 2], count)
         shares = (1.0 / np.bincount(rows, minlength=count))[rows].astype(np.float32)
         back = np.lexsort((rows, columns))
         self.rows = torch.as_tensor(rows, device=device)  # (edges,)
@@ -94,30 +101,28 @@ class GcnEncoder(nn.Module):
         super().__init__()
         sizes = [dim] + [settings.hidden] * settings.num_layers
         self.layers = nn.ModuleList(nn.Linear(before, after, bias=False) for before, after in pairwise(sizes))
-        self.activation = settings.activation
+        self.settings = settings
+
+    def activate(self, hidden: torch.Tensor) -> torch.Tensor:
+        return torch.relu(hidden) if self.settings.activation else hidden
 
     def forward(self, view: GraphView, ids: torch.Tensor) -> torch.Tensor:
         """Outputs of some entities of a graph, (len(ids), hidden)."""
         if len(self.layers) == 1:  # then no entity needs another's output
-            hidden = self.layers[0](view.averaged[ids])
-            return torch.relu(hidden) if self.activation else hidden
+            return self.activate(self.layers[0](view.averaged[ids]))
         hidden = self.layers[0](view.averaged)
         for layer in list(self.layers)[1:]:
-            hidden = torch.relu(hidden) if self.activation else hidden
-            hidden = _Average.apply(layer(hidden), view)  # type: ignore[no-untyped-call]
-        return (torch.relu(hidden) if self.activation else hidden)[ids]
+            hidden = _Average.apply(layer(self.activate(hidden)), view)  # type: ignore[no-untyped-call]
+        return self.activate(hidden)[ids]
 
 
-class GatEncoder(nn.Module):
+class GatEncoder(GcnEncoder):
     """The other encoder: neighbours weighted by attention (one head) instead of alike."""
 
     def __init__(self, dim: int, settings: PolicySettings) -> None:
-        super().__init__()
-        sizes = [dim] + [settings.hidden] * settings.num_layers
-        self.layers = nn.ModuleList(nn.Linear(before, after, bias=False) for before, after in pairwise(sizes))
-        self.of_self = nn.ModuleList(nn.Linear(after, 1, bias=False) for after in sizes[1:])
-        self.of_other = nn.ModuleList(nn.Linear(after, 1, bias=False) for after in sizes[1:])
-        self.activation = settings.activation
+        super().__init__(dim, settings)
+        self.of_self = nn.ModuleList(nn.Linear(settings.hidden, 1, bias=False) for _ in self.layers)
+        self.of_other = nn.ModuleList(nn.Linear(settings.hidden, 1, bias=False) for _ in self.layers)
 
     def forward(self, view: GraphView, ids: torch.Tensor) -> torch.Tensor:
         """Outputs of some entities of a graph, (len(ids), hidden)."""
@@ -131,7 +136,7 @@ class GatEncoder(nn.Module):
             total = torch.zeros(len(hidden), device=raw.device).index_add(0, view.rows, weight)
             weight = weight / total[view.rows]
             hidden = torch.zeros_like(hidden).index_add(0, view.rows, weight[:, None] * hidden[view.columns])
-            hidden = torch.relu(hidden) if self.activation else hidden
+            hidden = self.activate(hidden)
         return hidden[ids]
 
 
@@ -140,8 +145,7 @@ class Trunk(nn.Module):
 
     def __init__(self, dim: int, settings: PolicySettings) -> None:
         super().__init__()
-        encoders = {"gcn": GcnEncoder, "gat": GatEncoder}
-        self.encoder = encoders[settings.encoder](dim, settings)
+        self.encoder = (GcnEncoder if settings.encoder == "gcn" else GatEncoder)(dim, settings)
         self.source_part = nn.Linear(settings.hidden, settings.pair_hidden)  # W_h, split where the pair is joined
         self.target_part = nn.Linear(settings.hidden, settings.pair_hidden, bias=False)
         self.ratio = nn.Linear(settings.hidden, settings.hidden, bias=False) if settings.estimator else None  # W_f
@@ -176,41 +180,40 @@ class Trunk(nn.Module):
         return torch.cat([h, estimate[:, :, None]], dim=2)
 
 
-class Policy(nn.Module):
-    """Equation 5: a softmax over the two actions."""
+class Network(nn.Module):
+    """A trunk and a linear head."""
+
+    num_outputs: int
+    has_bias: bool
 
     def __init__(self, dim: int, settings: PolicySettings | None = None) -> None:
         super().__init__()
         self.settings = settings or PolicySettings()
         self.dim = dim
         self.trunk = Trunk(dim, self.settings)
-        self.head = nn.Linear(self.trunk.width, 2, bias=False)  # W_p
-        if self.settings.zero_start:
-            nn.init.zeros_(self.head.weight)
-
-    def forward(
-        self, source: GraphView, target: GraphView, source_ids: torch.Tensor, target_ids: torch.Tensor
-    ) -> torch.Tensor:
-        """log pi(a | s) of every candidate pair, (rows, k, 2); action 1 is match."""
-        logits: torch.Tensor = self.head(self.trunk(source, target, source_ids, target_ids))
-        return logits.log_softmax(dim=2)
-
-
-class Value(nn.Module):
-    """The baseline of equation 8: an estimate of the return from such features, by a trunk of its own."""
-
-    def __init__(self, dim: int, settings: PolicySettings | None = None) -> None:
-        super().__init__()
-        self.settings = settings or PolicySettings()
-        self.trunk = Trunk(dim, self.settings)
-        self.head = nn.Linear(self.trunk.width, 1)
+        self.head = nn.Linear(self.trunk.width, self.num_outputs, bias=self.has_bias)
         if self.settings.zero_start:
             for parameter in self.head.parameters():
                 nn.init.zeros_(parameter)
 
-    def forward(
-        self, source: GraphView, target: GraphView, source_ids: torch.Tensor, target_ids: torch.Tensor
-    ) -> torch.Tensor:
+
+class Policy(Network):
+    """Equation 5: a softmax over the two actions."""
+
+    num_outputs, has_bias = 2, False  # W_p
+
+    def forward(self, *pairs: Any) -> torch.Tensor:
+        """log pi(a | s) of every candidate pair, (rows, k, 2), given as to the trunk; action 1 is match."""
+        logits: torch.Tensor = self.head(self.trunk(*pairs))
+        return logits.log_softmax(dim=2)
+
+
+class Value(Network):
+    """The baseline of equation 8: an estimate of the return from such features, by a trunk of its own."""
+
+    num_outputs, has_bias = 1, True
+
+    def forward(self, *pairs: Any) -> torch.Tensor:
         """The estimated return from every candidate pair on, (rows, k)."""
-        result: torch.Tensor = self.head(self.trunk(source, target, source_ids, target_ids))
+        result: torch.Tensor = self.head(self.trunk(*pairs))
         return result[:, :, 0]

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from rlea.errors import InputError
 from rlea.paper.episode import EnvSettings
-from rlea.paper.policy import PolicySettings
+from rlea.paper.policy import PolicySettings, check_settings
 from rlea.paper.reinforce import TrainSettings
 
 
@@ -26,13 +25,7 @@ class AgentSettings:
     train: TrainSettings = field(default_factory=TrainSettings)
 
     def __post_init__(self) -> None:
-        if self.candidates < 1:
-            raise InputError(f"the agent's setting candidates is {self.candidates}", remedy="it must be above zero")
-        for name, known in (("pool", ("seeds", "all")), ("best_of", ("source", "all"))):
-            if getattr(self, name) not in known:
-                raise InputError(
-                    f"the agent's setting {name} is {getattr(self, name)!r}", remedy=f"use {' or '.join(known)}"
-                )
+        check_settings(self, ("candidates",), {"pool": ("seeds", "all"), "best_of": ("source", "all")})
 
 
 PRESETS: dict[str, AgentSettings] = {

@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from rlea.errors import InputError
+from rlea.models.torch_optimisers import descend
 from rlea.paper.episode import EnvSettings, Floats, PairSequence, Steps, play, returns, rewards, skip_rates
-from rlea.paper.policy import GraphView, Policy, Value
+from rlea.paper.policy import GraphView, Network, Policy, Value, check_settings
 
 PAIRS_AT_A_TIME = 1 << 20  # scored in one pass when nothing is learned: a quarter of a GB at 64 hidden units
 SCALINGS = {"root": 0.5, "size": 1.0, "not": 0.0}  # powers of the batch's size
@@ -40,13 +40,8 @@ class TrainSettings:
     valid_every: int = 20  # episodes between two evaluations on the validation links
 
     def __post_init__(self) -> None:
-        for name in ("episodes", "batch_steps", "valid_every", "update_share"):
-            if getattr(self, name) <= 0:
-                raise InputError(f"the agent's setting {name} is {getattr(self, name)}", remedy="it must be above zero")
-        if self.scale_rate not in SCALINGS:
-            raise InputError(
-                f"the agent's setting scale_rate is {self.scale_rate!r}", remedy=f"use one of {', '.join(SCALINGS)}"
-            )
+        counts = "episodes", "batch_steps", "valid_every", "update_share"
+        check_settings(self, counts, {"scale_rate": SCALINGS})
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +54,7 @@ class PolicyInput:
     source_ids: torch.Tensor  # (rows,)
     target_ids: torch.Tensor  # (rows, k), -1 for none
 
-    def run(self, network: Policy | Value, rows: slice | NDArray[np.int64]) -> torch.Tensor:
+    def run(self, network: Network, rows: slice | NDArray[np.int64]) -> torch.Tensor:
         """What a network says of all candidates of some rows, (rows, k) or (rows, k, 2)."""
         result: torch.Tensor = network(self.source, self.target, self.source_ids[rows], self.target_ids[rows])
         return result
@@ -182,14 +177,8 @@ def learn(learner: Learner, inputs: PolicyInput, steps: Steps, return_: Floats, 
         advantage = target = tensor(return_[part], np.float32)  # (steps,) G
         if settings.baseline:
             estimate = inputs.run(learner.value, rows)[pair]
-            minimise((target - estimate).square().mean(), learner.value_optimiser)
+            descend(learner.value_optimiser, (target - estimate).square().mean())
             advantage = target - estimate.detach()  # delta of equation 8
         log_probability = inputs.run(learner.policy, rows)[*pair, actions]
-        minimise(-(tensor(factor[part], np.float32) * advantage * log_probability).mean(), learner.policy_optimiser)
-
-
-def minimise(loss: torch.Tensor, optimiser: torch.optim.Optimizer) -> None:
-    """One step of an optimiser against a loss."""
-    optimiser.zero_grad()
-    loss.backward()  # type: ignore[no-untyped-call]
-    optimiser.step()
+        loss = -(tensor(factor[part], np.float32) * advantage * log_probability).mean()
+        descend(learner.policy_optimiser, loss)

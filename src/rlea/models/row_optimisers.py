@@ -1,7 +1,7 @@
-"""Adam over a table whose steps touch few rows, written out for processors.
+"""Adagrad and Adam over a table whose steps touch few rows, written out for processors.
 
-Rows without gradient also move under Adam, by the momentum they have left. That path is known beforehand (see `Adam`),
-so they move when they are next needed.
+For Adagrad a row without gradient stays as it is. Under Adam it also moves, by the momentum it has left. That path is
+known beforehand (see `Adam`), so such rows move when they are next needed.
 """
 
 from __future__ import annotations
@@ -15,13 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlea.graph import Ids
-from rlea.models.translation_step import CHUNKS, Gradient, sum_terms
-from rlea.models.unit_rows import FAST, Matrix, Table, dot
+from rlea.models.kernels import FAST, add_scaled, dot
+from rlea.models.translation_step import CHUNKS, Gradient, Matrix, Table
 
 # Adam as its paper and every framework have it unless asked otherwise.
 KEEP_FIRST, KEEP_SECOND, EPSILON = 0.9, 0.999, 1e-8
 _LONGEST = 256  # steps after which nothing is left of a momentum: 0.9^256 is 2e-12
 _SETTLED = 20_000  # steps after which Adam's correction for its start is below the precision of 32 bits
+
+
+def adagrad_step(table: Table, squares: Matrix, gradient: Gradient, rate: float) -> None:
+    """One step of Adagrad; `squares` (num_rows, dim) are its sums of squared gradients."""
+    _move_rows(table, np.empty((0, 0), dtype=np.float32), squares, gradient, gradient.cuts(), np.float32(rate))
 
 
 @dataclass(eq=False)
@@ -61,25 +66,14 @@ class Adam:
 
     def catch_up(self, table: Table, rows: Ids) -> None:
         """Move rows (each named once) by what they have missed. To be done before they are read."""
-        _catch_up(table.raw, table.scales, self.first, self.second, self.last, rows, np.int64(self.steps), self._rates)
+        _catch_up(*table, self.first, self.second, self.last, rows, np.int64(self.steps), self._rates)
 
     def step(self, table: Table, gradient: Gradient) -> None:
         """One step; the rows that have a gradient must be up to date."""
         self.steps += 1
-        _adam_rows(
-            table.raw,
-            table.scales,
-            self.first,
-            self.second,
-            self.last,
-            gradient.cuts(),
-            gradient.begins,
-            gradient.picks,
-            gradient.factors,
-            gradient.vectors,
-            np.int64(self.steps),
-            np.float32(self._rates[min(self.steps, _SETTLED)]),
-        )
+        rate = np.float32(self._rates[min(self.steps, _SETTLED)])
+        _move_rows(table, self.first, self.second, gradient, gradient.cuts(), rate)
+        self.last[np.diff(gradient.begins) > 0] = self.steps
 
     @cached_property
     def _rates(self) -> NDArray[np.float64]:
@@ -124,6 +118,21 @@ class MatrixAdam:
 
 
 @numba.njit(cache=True, fastmath=FAST, error_model="numpy")
+def _adagrad(raw: Any, squares: Any, scale: Any, gradient: Any, rate: Any) -> Any:
+    """Chain rule through x / |x|, then x -= rate g / sqrt(sum of g^2); one over the new length."""
+    along = dot(gradient, raw) * scale * scale
+    length_square = np.float32(0.0)
+    for k in range(raw.shape[0]):
+        g = (gradient[k] - along * raw[k]) * scale
+        s = squares[k] + g * g
+        squares[k] = s
+        x = raw[k] - rate * g / np.sqrt(s)
+        raw[k] = x
+        length_square += x * x
+    return np.float32(1.0) / np.sqrt(max(length_square, np.float32(1e-12)))
+
+
+@numba.njit(cache=True, fastmath=FAST, error_model="numpy")
 def _adam(raw: Any, first: Any, second: Any, scale: Any, gradient: Any, rate: Any) -> Any:
     """Chain rule through x / |x|, then Adam; one over the new length."""
     along = dot(gradient, raw) * scale * scale
@@ -141,27 +150,21 @@ def _adam(raw: Any, first: Any, second: Any, scale: Any, gradient: Any, rate: An
 
 
 @numba.njit(parallel=True, cache=True)
-def _adam_rows(
-    raw: Any,
-    scales: Any,
-    first: Any,
-    second: Any,
-    last: Any,
-    cuts: Any,
-    begins: Any,
-    picks: Any,
-    factors: Any,
-    vectors: Any,
-    step: Any,
-    rate: Any,
-) -> None:
+def _move_rows(table: Any, first: Any, second: Any, gradient: Any, cuts: Any, rate: Any) -> None:
+    """A step for the rows that have a gradient: of Adam, or of Adagrad if there are no first moments."""
+    raw, scales, begins = table.raw, table.scales, gradient.begins
     for chunk in numba.prange(len(cuts) - 1):
         total = np.empty(raw.shape[1], dtype=np.float32)
         for row in range(cuts[chunk], cuts[chunk + 1]):
-            if begins[row] < begins[row + 1]:
-                sum_terms(begins, picks, factors, vectors, row, total)
+            if begins[row] == begins[row + 1]:
+                continue
+            total[:] = np.float32(0.0)
+            for term in range(begins[row], begins[row + 1]):
+                add_scaled(total, gradient.factors[term], gradient.vectors[gradient.picks[term]])
+            if len(first) > 0:
                 scales[row] = _adam(raw[row], first[row], second[row], scales[row], total, rate)
-                last[row] = step
+            else:
+                scales[row] = _adagrad(raw[row], second[row], scales[row], total, rate)
 
 
 @numba.njit(cache=True, fastmath=FAST, error_model="numpy")
@@ -193,11 +196,5 @@ def _catch_up(raw: Any, scales: Any, first: Any, second: Any, last: Any, rows: A
                 distance += rates[min(since + j, _SETTLED)] * weight
             # Beyond the longest path the rest of the momentum is nothing, and numbers that small are slow.
             keep_first = KEEP_FIRST**missed if missed <= _LONGEST else 0.0
-            scales[row] = _coast(
-                raw[row],
-                first[row],
-                second[row],
-                np.float32(distance),
-                np.float32(keep_first),
-                np.float32(KEEP_SECOND**missed),
-            )
+            shares = np.float32(keep_first), np.float32(KEEP_SECOND**missed)
+            scales[row] = _coast(raw[row], first[row], second[row], np.float32(distance), *shares)
