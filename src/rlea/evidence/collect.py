@@ -47,8 +47,9 @@ class Evidence:
     def collect(self, certain: Links, learned_from: Links, wanted: Sequence[str] = CHANNELS) -> list[Channel]:
         """The wanted channels that have something to say, always in the same order; vectors whenever there are some.
 
-        `learned_from` may hold pseudo-seeds and held-out links: they teach names and attributes no more than which
-        attributes correspond, where a single link hardly shows. PARIS reasons from the `certain` ones only.
+        `certain` are seeds, without those held out: PARIS reasons from these only. `learned_from` has pseudo-seeds and
+        held-out links as well: they teach names and attributes no more than which attributes correspond, where a single
+        link hardly shows.
         """
         made: list[Channel] = []
         for name in (*CHANNELS, VECTORS):
