@@ -118,10 +118,12 @@ def test_the_package_of_sentence_encoders_may_be_missing(run_cli, flow, tmp_path
 
 @pytest.mark.parametrize(
     ("channels", "term"),
-    [("names", "LexicalMatching"), ("structure,names", "CompositeMatching"), ("", "CompositeMatching")],
+    [(("names",), "LexicalMatching"), (("structure", "names"), "CompositeMatching"), (CHANNELS, "CompositeMatching")],
 )
-def test_the_justification_goes_by_the_channels(result, tmp_path, channels, term):
-    rlea.write(tmp_path, replace(result, settings=replace(result.settings, channels=channels)))
+def test_the_justification_goes_by_the_channels_that_were_used(result, tmp_path, channels, term):
+    """Not by those of the settings: a trained agent has its own."""
+    rows = [row for row in result.info["channels"] if row["channel"] in channels]
+    rlea.write(tmp_path, replace(result, info={**result.info, "channels": rows}))
     assert f"semapv:{term}\t" in (tmp_path / "links.sssom.tsv").read_text(encoding="utf-8")
 
 
