@@ -451,12 +451,14 @@ class Aligner:
         known, own = given or self._evidence, [part for part in vectors if not part.is_fitted]
         is_same = known is not None and known.pair.source is pair.source and known.pair.target is pair.target
         if known is None or not is_same or known.vectors != own:
-            names = [name for name, _ in self.layout if name not in (*CHANNELS, VECTORS)]
-            if given is not None or names or type(known) not in (Evidence, type(None)):
-                what = f"channel {names[0]!r}" if names else "evidence"
+            is_own = any(name not in (*CHANNELS, VECTORS) for name, _ in self.layout)
+            if is_own or given is not None or (known is not None and type(known) is not Evidence):
+                fitted = (
+                    "the agent was fitted with evidence of your own, and there is none for this pair and these vectors"
+                )
                 raise InputError(
-                    f"the {what} of your own was made for another pair or other vectors",
-                    remedy="give evidence= that is made for this pair and these vectors",
+                    fitted if given is None else "the evidence was made for another pair or other vectors",
+                    remedy="give evidence= that is made for them",
                 )
             known = self._make_evidence(pair, vectors, progress)
         self._evidence = known
