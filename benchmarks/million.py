@@ -9,7 +9,7 @@ entity are searched for unless other options are given. Without --folder 3,000 e
 folder, to see that it works.
 
 The command runs in a process of its own, and its peak memory and CPU seconds are what the system says of that process.
-"write" is what is left of its seconds beside the stages that it records: links in four formats, the report, the record,
+"write" is what is left of its seconds beside the stages that it records: links in all formats, the report, the record,
 and the start of the interpreter.
 """
 

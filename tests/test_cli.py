@@ -10,13 +10,14 @@ from rlea.deciders import DECIDERS
 from rlea.demo import demo_folder
 from rlea.evidence import CHANNELS
 from rlea.io.readers import read_pair
+from rlea.io.writers import LINK_FILES
 
 ALIGN_KEYS = {
     "pair", "fold", "embedding", "matcher", "pool", "hits@1", "precision", "recall", "f1", "matched", "seconds",
     "peak_memory_mb", "seed",
 }  # fmt: skip
 BENCH_KEYS = {"matcher", "hits@1", "precision", "recall", "f1", "seconds", "peak_memory_mb"}
-OUTPUTS = {"links.tsv", "links.sssom.tsv", "links.nt", "links.rdf", "run.json", "report.html", "gold_ranks.safetensors"}
+OUTPUTS = {*LINK_FILES.values(), "run.json", "report.html", "gold_ranks.safetensors"}
 EVIDENCE_OUTPUTS = {"decisions.safetensors", "relations.tsv", "attributes.tsv"}  # of the demo, which has no classes
 
 
@@ -38,7 +39,8 @@ def test_demo_finds_links_and_leaves_everything(run_cli, tmp_path):
     assert record["result"]["started"] == rows["fused"]["started"] != ""
     assert "What each channel contributed" in page
     assert (record["inputs"], record["fingerprint"]) == ({"demo": "yes"}, read_pair(demo_folder()).fingerprint)
-    assert {"command", "commit", "versions", "machine", "result", "time"} <= set(record)
+    assert {"command", "commit", "versions", "machine", "result", "settings", "time"} <= set(record)
+    assert (record["settings"]["matcher"], record["settings"]["pool"]) == ("fused", "all")
     # The run is explained, and its page made again, from the folder.
     assert run_cli("explain", tmp_path / "out", links[0][0]).code == 0
     assert run_cli("report", tmp_path / "out").code == 0

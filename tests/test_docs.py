@@ -1,6 +1,7 @@
 """The README and the docs do what they say: examples run, tables are those of the recorded results."""
 
 import json
+import os
 import re
 import shlex
 import shutil
@@ -44,6 +45,37 @@ def test_python_examples_run(block, desk):
     exec(compile(block, "example", "exec"), names)
     made = [value for name, value in names.items() if not name.startswith("__")]
     assert made
+
+
+def test_recipes_of_the_house_run(tmp_path):
+    """In a copy of the program: its new files, its changes of others, and the tests that it says to write."""
+    for name in ("src", "tests"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    page = (ROOT / "docs" / "house.md").read_text()
+    matcher = re.search(r"```python\n([^`]*)def csls_greedy(.*?)\npair = ", page, flags=re.S)
+    (tmp_path / "src/rlea/matchers/csls_greedy.py").write_text(matcher[1] + "def match" + matcher[2])
+    tests = ["tests/io/test_malformed.py"]
+    for language, block in re.findall(r"```(py|diff)\n(.*?)```", page, flags=re.S):
+        for part in re.split(r"^(?:# |--- )(?=src/|tests/)", block, flags=re.M)[1:]:
+            place, body = part.split("\n", 1)
+            path = tmp_path / place
+            text = path.read_text() if path.exists() else ""
+            if language == "diff":
+                for change in body.split("@@\n"):
+                    old, new = ("".join(re.findall(rf"^[ {sign}](.*\n)", change, flags=re.M)) for sign in "-+")
+                    assert text.count(old) == 1, (place, old)
+                    text = text.replace(old, new)
+            else:
+                text += ("\n\n" if text else "") + body
+                tests += [place] if place.startswith("tests/") else []
+            path.write_text(text)
+    assert len(tests) == 7
+    # Not compiled: in a copy nothing is kept from before.
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "src"), "NUMBA_DISABLE_JIT": "1"}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:warnings", "-k", "not malformed or jsonl", *tests]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.parametrize("block", list(blocks("sh")))

@@ -232,9 +232,9 @@ def test_every_embedding_is_a_channel_of_the_agent(pair, file, matcher, own):
     result = rlea.align(pair, matcher=matcher, channels=channels, embedding=("names", file))
     assert [row["channel"] for row in result.info["channels"]] == [*own, "vectors"]
     assert min(result.info["channels"][-1][key] for key in ("proposed", "found")) > 0
-    heard = [one["columns"] for one in result.info["heard"] if one["channel"] == "vectors"]
-    assert len(heard) == 2
-    assert heard[0] != heard[1]
+    columns = [one["columns"] for one in result.info["evidence"] if one["channel"] == "vectors"]
+    assert len(columns) == 2
+    assert columns[0] != columns[1]
     assert len(result.info["embeddings"]) == 2
     assert result.summary()["embedding"] == f"names, {file}"
     assert result.search == {"kind": "evidence"}

@@ -161,7 +161,7 @@ class Inputs:
         from rlea.matching import toy_task
 
         with self.clock("compile"):
-            self.progress("compile", 0, 1, "once, then kept on disk")
+            self.progress("compile matchers", 0, 1, "once, then kept on disk")
             task = toy_task(vectors)
             toy = task.candidates
             if self.search_kind == "approximate" and vectors.is_sparse:
@@ -175,7 +175,7 @@ class Inputs:
             for name in self.deciders or (self.settings.matcher,):
                 if name in MATCHERS and MATCHERS[name].takes_vectors:
                     MATCHERS[name](task)
-            self.progress("compile", 1, 1)
+            self.progress("compile matchers", 1, 1)
 
     @property
     def task(self) -> Task:
@@ -263,11 +263,11 @@ def by_agent(inputs: Inputs) -> Decision:
     with inputs.clock("match"):
         outcome = aligner.decide(inputs.pair, *pools, vectors, progress=inputs.progress)
     last, channels = outcome.last, outcome.channels
-    wanted = [*aligner.channels, *([VECTORS] if vectors else [])]
+    wanted = dict.fromkeys([*aligner.channels, *([VECTORS] if vectors else []), *(one.name for one in channels)])
     about = {
         "bootstrap": outcome.bootstrap.as_dict(),
-        "heard": [
-            {"channel": one.name, "columns": list(one.columns)}
+        "evidence": [
+            {"channel": one.name, "columns": list(one.columns), "meanings": list(one.meanings or one.columns)}
             | {key: value for key, value in one.info.items() if key != "schema"}
             for one in channels
         ],
@@ -280,7 +280,7 @@ def by_agent(inputs: Inputs) -> Decision:
         Trace.of(last, lambda pairs: readable_features(channels, pairs), feature_columns(channels)),
         next((one.info["schema"] for one in channels if one.name == PARIS), Schema()),
         {**info, **about},
-        lambda links: contributions(channels, links, wanted, pools),
+        lambda links: contributions(channels, links, list(wanted), pools),
     )
 
 

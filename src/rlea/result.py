@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlea.deciders import DECIDERS
+from rlea.evidence import VECTORS
 from rlea.graph.schema import Schema
 from rlea.models import MODELS
 from rlea.models.embed import shown_uses
@@ -171,6 +172,7 @@ def render(result: Result) -> tuple[dict[str, Any], str]:
     pair = result.pair
     record = describe_run(
         result=result.summary(),
+        settings=asdict(result.settings),
         inputs=dict(pair.inputs),
         fingerprint=pair.fingerprint,
         embedding_info=result.info,
@@ -186,8 +188,8 @@ def write(folder: str | Path, result: Result) -> list[Path]:
     >>> import rlea, tempfile
     >>> result = rlea.align(rlea.read_demo(), matcher="mutual")
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     sorted(path.name for path in rlea.write(folder, result))[:2]
-    ['gold_ranks.safetensors', 'links.nt']
+    ...     "links.tsv" in [path.name for path in rlea.write(folder, result)]
+    True
     """
     from rlea.agent.trace import DECISIONS
     from rlea.evaluation.gold_ranks import GOLD_RANKS
@@ -199,7 +201,9 @@ def write(folder: str | Path, result: Result) -> list[Path]:
     record, page = render(result)
     decider = DECIDERS[settings.matcher]
     if decider.channels or settings.matcher == "paris":
-        uses, looks_around = evidence_uses(settings), False  # whether it does is part of what it uses
+        # A trained agent has channels of its own, not those of the settings. That it looks around is among its uses.
+        used = tuple(row["channel"] for row in result.info.get("channels", []) if row["channel"] != VECTORS)
+        uses, looks_around = evidence_uses(replace(settings, channels=used)), False
     else:
         name = settings.embedding[0]
         uses, looks_around = shown_uses(name, settings.hide) if name in MODELS else "", decider.uses_structure

@@ -276,6 +276,27 @@ def test_a_channel_that_was_fitted_to_the_seeds_is_refused(planted):
         make_aligner(NAMES).fit(planted, evidence=Fitted(planted))
 
 
+def test_evidence_of_ones_own_serves_its_pair_and_is_asked_for_elsewhere(planted, tmp_path):
+    class Own(Evidence):
+        def collect(self, certain, learned_from, wanted):
+            found = super().collect(certain, learned_from, wanted)
+            return [*found, *(replace(channel, name="my own") for channel in found)]
+
+    pair = unlinked(planted, planted.train)
+    again = replace(pair, source=replace(pair.source))  # the same graph, another object
+    aligner = make_aligner(NAMES).fit(pair, evidence=Own(pair))
+    assert aligner.layout == ((NAMES, ("name",)), ("my own", ("name",)))
+    found = bytes_of(aligner.match(pair, pool="all"))
+    aligner.save(tmp_path / "agent")
+    loaded = Aligner.load(tmp_path / "agent")
+    for one, other in ((aligner, again), (loaded, pair)):
+        with pytest.raises(InputError, match="fitted with evidence of your own"):
+            one.match(other, pool="all")
+        assert bytes_of(one.match(other, pool="all", evidence=Own(other))) == found
+    with pytest.raises(InputError, match="made for another pair"):
+        aligner.match(again, pool="all", evidence=Own(pair))
+
+
 def test_arguments_of_match_are_checked(planted):
     aligner = make_aligner(NAMES).fit(planted)
     with pytest.raises(InputError, match="the precision is 95"):

@@ -1,11 +1,12 @@
 """The contract of a channel: score tables, mutual-best pairs, features of pairs, and joined proposals."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planted import make_channel, make_pairs, make_table, rows_of
-from rlea.evidence.channel import describe_pairs, join_proposals, silent_channel
+from rlea.evidence.channel import ScoreTable, describe_pairs, join_proposals, silent_channel
 from rlea.search.pairs import Pairs
 
 SCORES = st.dictionaries(
@@ -18,6 +19,13 @@ SCORES = st.dictionaries(
 def test_a_table_has_its_own_scores_and_a_default_for_other_pairs(scores, wanted, default):
     asked = Pairs(np.array([s for s, _ in wanted], np.int32), np.array([t for _, t in wanted], np.int32))
     assert make_table(scores, default)(asked).tolist() == [scores.get(pair, default) for pair in wanted]
+
+
+def test_a_table_wants_a_score_for_every_pair():
+    """A pair that is given twice is one pair, and would shift the scores of all that follow."""
+    pairs = Pairs.of(np.array([0, 0, 1]), np.array([0, 0, 1]))
+    with pytest.raises(ValueError, match="2 pairs have 3 scores"):
+        ScoreTable(pairs, np.ones(3, np.float32))
 
 
 @given(SCORES)

@@ -7,7 +7,7 @@ import pytest
 
 from planted import gold_of, links_of, make_graph, make_pairs, unlinked
 from rlea.agent.bootstrap import count_votes
-from rlea.evidence import ATTRIBUTES, CHANNELS, NAMES, STRUCTURE, VECTORS, WORDS
+from rlea.evidence import ATTRIBUTES, NAMES, PARIS, STRUCTURE, VECTORS, WORDS
 from rlea.evidence import collect as module
 from rlea.evidence.collect import Evidence
 from rlea.evidence.paris.channel import CERTAINTY_UNIT, MOST_CERTAINTY, paris_channels
@@ -16,6 +16,7 @@ from rlea.io.synthetic import synthetic_embeddings
 
 CERTAIN = MOST_CERTAINTY / CERTAINTY_UNIT
 NONE = Links.empty()
+CHANNELS = NAMES, WORDS, ATTRIBUTES, PARIS
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +39,7 @@ def wrong_links(planted):
 
 def test_channels_come_in_one_order_and_only_those_wanted(evidence, planted):
     every = ["name", "words", "words around", "attributes", "paris", "synthetic"]
-    assert columns_of(evidence.collect(NONE, NONE)) == every
+    assert columns_of(evidence.collect(NONE, NONE, CHANNELS)) == every
     some = evidence.collect(NONE, NONE, (ATTRIBUTES, NAMES, STRUCTURE))
     assert columns_of(some) == ["name", "attributes", "synthetic"]
     without = Evidence(unlinked(planted))
@@ -48,14 +49,14 @@ def test_channels_come_in_one_order_and_only_those_wanted(evidence, planted):
 
 def test_every_channel_knows_more_than_nothing(evidence, planted):
     gold = links_of(gold_of(planted))
-    for channel in evidence.collect(NONE, NONE):
+    for channel in evidence.collect(NONE, NONE, CHANNELS):
         best = links_of(count_votes([channel])[0])
         assert len(best & gold) > 0.3 * len(best), channel.columns  # at random: one in 300
 
 
 def test_a_pair_has_the_same_row_whichever_others_are_asked_for(evidence):
     rng = np.random.default_rng(0)
-    for channel in evidence.collect(NONE, NONE):
+    for channel in evidence.collect(NONE, NONE, CHANNELS):
         rows = channel.score(channel.proposals)
         assert rows.shape == (len(channel.proposals), len(channel.columns))
         assert np.isfinite(rows).all()
@@ -72,7 +73,7 @@ def test_channels_are_made_once_for_the_same_links(planted, monkeypatch):
     evidence = Evidence(unlinked(planted))
     one, other = Links.of([1], [2]), Links.of([2], [1])
     for certain, learned_from in ((NONE, NONE), (NONE, one), (one, one), (NONE, other)):
-        evidence.collect(certain, learned_from)
+        evidence.collect(certain, learned_from, CHANNELS)
     # Words learn from no links, PARIS from certain ones alone.
     assert sorted(made) == ["attribute"] * 3 + ["name"] * 3 + ["paris"] * 2 + ["word"]
     assert set(evidence.seconds) == evidence.asked

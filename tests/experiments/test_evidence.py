@@ -5,9 +5,8 @@ import re
 import pytest
 
 from rlea.errors import InputError
-from rlea.evidence import CHANNELS
 from rlea.experiments import EXPERIMENTS, evidence, results_of
-from rlea.experiments.evidence import ALL, BEGINNINGS, NO_FOLD, NO_SEEDS, SEEDS, VARIANTS, seen_and_judged
+from rlea.experiments.evidence import ALL, BEGINNINGS, CHANNELS, NO_FOLD, NO_SEEDS, SEEDS, VARIANTS, seen_and_judged
 from rlea.experiments.grid import is_finished, run_grids
 from rlea.experiments.options import Options
 from rlea.experiments.workspace import Workspace

@@ -165,6 +165,7 @@ def test_no_found_links_can_be_evaluated(tmp_path: Path) -> None:
         ("x.tsv", "a\tr\tb\n"),
         ("x.tsv", "1\t2\t3\n"),
         ("x.csv", "head,relation,tail\n"),
+        ("x.jsonl", '{"head":\t"a"}\n'),  # of another format, with a tab in it
         ("x.nt", "<http://a> <http://r> <http://b> .\n"),
         ("x.ttl", "broken"),
         ("x.parquet", "broken"),

@@ -193,8 +193,9 @@ class Aligner:
     ) -> Aligner:
         """Learn from the seeds, or from pseudo-seeds where these are few; weigh fitted vectors by validation links.
 
-        Seeds (`train`) and validation links are the pair's; its test links are not read. `evidence` holds channels
-        made before for the same pair and vectors.
+        Seeds (`train`) and validation links are the pair's; its test links are not read. `evidence` holds channels of
+        the same pair and vectors: made before, or with some of one's own. It serves `choose` and `match` of this pair,
+        too; for another pair, and after `load`, they have to be given one.
         """
         self._forget()
         self._evidence = evidence = evidence or self._make_evidence(pair, vectors, progress)
@@ -314,7 +315,14 @@ class Aligner:
     def _note(self, stage: str, losses: list[dict[str, float]]) -> None:
         self.history += [{"stage": stage, **row} for row in losses]
 
-    def choose(self, pair: GraphPair, vectors: Sequence[Embeddings], *, progress: Progress = silent) -> Aligner:
+    def choose(
+        self,
+        pair: GraphPair,
+        vectors: Sequence[Embeddings],
+        *,
+        evidence: Evidence | None = None,
+        progress: Progress = silent,
+    ) -> Aligner:
         """Choose how much fitted vectors count: the weights that find most validation links, or the defaults.
 
         What is learned does not depend on fitted vectors, so an agent that was trained once serves all vectors of a
@@ -329,7 +337,7 @@ class Aligner:
             few = count > 0 and self.channel_scorer is None and len(seeds) < FEW_FOR_STRUCTURE
             self.weights = replace(default, propagation=0.0, is_learned=False) if few else default
             return self
-        evidence = self._evidence_for(pair, vectors, progress)
+        evidence = self._evidence_for(pair, vectors, evidence, progress)
         start = self._start(evidence, seeds)
         channels = self._arrange(self._collect(evidence, start, start.seeds))
         problem = Problem(Graphs.of(pair.source, pair.target), seeds, *unseeded(pair, seeds))
@@ -379,18 +387,19 @@ class Aligner:
         pair: GraphPair,
         vectors: Sequence[Embeddings] = (),
         *,
+        evidence: Evidence | None = None,
         pool: str = "auto",
         precision: float | None = None,
     ) -> Matching:
         """One-to-one links with calibrated confidences; with `precision` only the surest, that share of them right.
 
         The seeds are those of the pair; `vectors` are those that were given to `fit` or `choose`. Another pair than the
-        one that was fitted wants the same channels.
+        one that was fitted wants the same channels; `evidence` has those of one's own for it.
         """
         if precision is not None and not 0 <= precision <= 1:
             raise InputError(f"the precision is {precision}", remedy="give a number from 0 to 1, such as 0.95")
         _, source_ids, target_ids = choose_pool(pair, pool)
-        matching = self.decide(pair, source_ids, target_ids, vectors).last.matching
+        matching = self.decide(pair, source_ids, target_ids, vectors, evidence=evidence).last.matching
         return matching if precision is None else keep_sure(matching, precision)
 
     def decide(
@@ -400,11 +409,12 @@ class Aligner:
         target_ids: Ids,
         vectors: Sequence[Embeddings] = (),
         *,
+        evidence: Evidence | None = None,
         progress: Progress = silent,
     ) -> Outcome:
         """All passes over the given entities: the fixed ones, then the learned ones."""
         self._check_fitted()
-        evidence = self._evidence_for(pair, vectors, progress)
+        evidence = self._evidence_for(pair, vectors, evidence, progress)
         start = self._start(evidence, pair.train)
         found = self._collect(evidence, start, start.seeds)
         problem = Problem(Graphs.of(pair.source, pair.target), start.seeds, source_ids, target_ids)
@@ -434,12 +444,24 @@ class Aligner:
         if not self.is_fitted:
             raise InputError("the agent has not been trained", remedy="call fit or load first")
 
-    def _evidence_for(self, pair: GraphPair, vectors: Sequence[Embeddings], progress: Progress) -> Evidence:
-        """The channels of the pair, kept from `fit` where graphs and vectors are the same."""
-        known, own = self._evidence, [part for part in vectors if not part.is_fitted]
+    def _evidence_for(
+        self, pair: GraphPair, vectors: Sequence[Embeddings], given: Evidence | None, progress: Progress
+    ) -> Evidence:
+        """The channels given, or those kept from before where graphs and vectors are the same, or new ones."""
+        known, own = given or self._evidence, [part for part in vectors if not part.is_fitted]
         is_same = known is not None and known.pair.source is pair.source and known.pair.target is pair.target
         if known is None or not is_same or known.vectors != own:
-            self._evidence = known = self._make_evidence(pair, vectors, progress)
+            is_own = any(name not in (*CHANNELS, VECTORS) for name, _ in self.layout)
+            if is_own or given is not None or (known is not None and type(known) is not Evidence):
+                fitted = (
+                    "the agent was fitted with evidence of your own, and there is none for this pair and these vectors"
+                )
+                raise InputError(
+                    fitted if given is None else "the evidence was made for another pair or other vectors",
+                    remedy="give evidence= that is made for them",
+                )
+            known = self._make_evidence(pair, vectors, progress)
+        self._evidence = known
         return known
 
     def _collect(self, evidence: Evidence, start: Bootstrap, certain: Links) -> list[Channel]:
@@ -600,8 +622,8 @@ class Aligner:
 
 def layout_of(channels: Sequence[Channel]) -> Layout:
     """Every channel with its columns once, in the order of the channels' names."""
-    order = (*CHANNELS, VECTORS)
     every = dict.fromkeys((channel.name, channel.columns) for channel in channels)
+    order = list(dict.fromkeys([*CHANNELS, VECTORS, *(name for name, _ in every)]))  # a user's own come last
     return tuple(sorted(every, key=lambda one: order.index(one[0])))
 
 

@@ -50,7 +50,7 @@ def demo(
     out.print(terminal.channel_table(results[-1]))
     out.print(f"[dim]{as_text(results[-1].summary()['started'])}.[/dim]")
     out.print(terminal.link_table(results[-1]))
-    out.print(f"Links in four formats, the record and a report: [bold]{as_text(str(output))}/report.html[/bold]")
+    out.print(f"Links, the record and a report: [bold]{as_text(str(output))}/report.html[/bold]")
 
 
 @app.command(rich_help_panel=ALIGN)
@@ -59,7 +59,10 @@ def align(
     target: Annotated[Path | None, typer.Argument(help="The second graph.")] = None,
     seeds: Annotated[
         Path | None,
-        typer.Option(help="Known links to start from (TSV, CSV, Parquet, SSSOM, RDF).", rich_help_panel=INPUT),
+        typer.Option(
+            help="Known links to start from (TSV, CSV, Parquet, SSSOM, owl:sameAs, Alignment API).",
+            rich_help_panel=INPUT,
+        ),
     ] = None,
     valid: Annotated[
         Path | None,

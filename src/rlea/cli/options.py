@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from rlea.evidence import CHANNELS
 from rlea.views.terminal import out, print_json
 
 app = typer.Typer(
@@ -41,7 +42,7 @@ Embeddings = Annotated[
 Channels = Annotated[
     str,
     typer.Option(
-        help="Evidence to use, separated by commas: structure, names, words, attributes, paris. All by default.",
+        help=f"Evidence to use, separated by commas: {', '.join(CHANNELS)}. All by default.",
         show_default=False,
         rich_help_panel=EVIDENCE,
     ),

@@ -142,7 +142,7 @@ def _share_rare_values(source: KnowledgeGraph, target: KnowledgeGraph, gold: Lin
 
 
 def _plain_all(texts: Sequence[str]) -> list[str]:
-    """`rlea.models.names.plain` of every text, joined into one string: several times as fast as one by one."""
+    """`rlea.graph.names.plain` of every text, joined into one string: several times as fast as one by one."""
     whole = "\n".join(text.replace("\n", " ") for text in texts)
     whole = unicodedata.normalize("NFKD", whole).casefold()
     kept = spelling(whole) | {ord("\n"): "\n"}

@@ -1,11 +1,11 @@
 """Evidence: kinds of facts that propose pairs and score them. `channel.py` has the contract, a file or folder each.
 
-A new channel is a function that returns a `Channel`, an entry in `collect.py`, and its name here.
+How to add one: docs/house.md.
 """
 
 from __future__ import annotations
 
 STRUCTURE, NAMES, WORDS, ATTRIBUTES, PARIS = CHANNELS = ("structure", "names", "words", "attributes", "paris")
-"""Channels that can be chosen. Structure is what the agent computes itself, from what it decided so far."""
+"""Channels that can be chosen, all by default. Structure is what the agent computes itself, from what it matched."""
 
-VECTORS = "vectors"  # the channel of an embedding; there is one for every embedding that is given
+VECTORS = "vectors"  # the channel of an embedding: not chosen, but there for every embedding that is given

@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 class Channel:
     """One kind of evidence.
 
-    `score` gives a row of numbers for each pair, one for each of `columns`, about 0 to 3. The first is the channel's
-    main score: higher is better, 0 is no evidence. A pair has the same row whichever other pairs are asked for with it.
+    `score` gives a row of numbers for each pair, one for each of `columns`. The first is the channel's main score, by
+    which rivals are compared: higher is better, 0 is no evidence. It is about 0 to 3 (names 0 to 1, PARIS 0 to 2.4): a
+    lead over a rival is cut at 2, so hundreds would all look alike. A pair has the same row whichever other pairs are
+    asked for with it.
 
     >>> import numpy as np, rlea
     >>> from rlea.search.pairs import Pairs
@@ -30,12 +32,13 @@ class Channel:
     [True, True]
     """
 
-    name: str  # one of CHANNELS, or VECTORS
+    name: str  # one of CHANNELS, VECTORS, or a name of one's own
     columns: tuple[str, ...]
     proposals: Pairs
     score: Callable[[Pairs], Floats]  # pairs -> (num_pairs, len(columns))
     info: dict[str, Any] = field(default_factory=dict)  # for the record
-    shown: Callable[[Pairs], Floats] | None = None  # the same in units that people know; the scores if None
+    shown: Callable[[Pairs], Floats] | None = None  # as `score`, in units that people know, for explanations
+    meanings: tuple[str, ...] = ()  # what each of the columns means there; the columns' names if none are given
     # Made with the seeds, so its scores give held-out seeds away: it takes no part in what is learned from these.
     is_fitted: bool = False
     csls: Csls | None = None  # of vectors: for scoring pairs in compiled code
@@ -86,6 +89,12 @@ class ScoreTable:
     pairs: Pairs
     scores: Floats  # (num_pairs,)
     default: float = 0.0
+
+    def __post_init__(self) -> None:
+        if len(self.pairs) != len(self.scores):
+            raise ValueError(
+                f"{len(self.pairs)} pairs have {len(self.scores)} scores: give each pair once, with a score"
+            )
 
     def __call__(self, wanted: Pairs) -> Floats:
         """(num_wanted,)"""

@@ -16,6 +16,8 @@ from rlea.graph import GraphPair, Links
 from rlea.progress import Progress, silent
 from rlea.search.embeddings import Embeddings
 
+UNTAUGHT = (WORDS, VECTORS)  # channels that learn from no links
+
 
 class Evidence:
     """Channels of a pair. Gold links are not read.
@@ -35,7 +37,7 @@ class Evidence:
         self.seconds: dict[tuple[str, bytes], float] = {}  # that making each took
         self.asked: set[tuple[str, bytes]] = set()  # which were used; whoever counts costs may clear it
         self._kept: dict[tuple[str, bytes], list[Channel]] = {}
-        # How each is made, from links that it may learn from. Words and vectors learn from none.
+        # How each is made, from links that it may learn from.
         self._makers: dict[str, Callable[[Links], list[Channel]]] = {
             NAMES: lambda links: name_channels(self.pair, links, encoder, progress),
             WORDS: lambda links: word_channels(self.pair, progress),
@@ -47,13 +49,14 @@ class Evidence:
     def collect(self, certain: Links, learned_from: Links, wanted: Sequence[str] = CHANNELS) -> list[Channel]:
         """The wanted channels that have something to say, always in the same order; vectors whenever there are some.
 
-        `learned_from` may hold pseudo-seeds and held-out links: they teach names and attributes no more than which
-        attributes correspond, where a single link hardly shows. PARIS reasons from the `certain` ones only.
+        `certain` are seeds, without those held out: PARIS reasons from these only. `learned_from` has pseudo-seeds and
+        held-out links as well: they teach names and attributes no more than which attributes correspond, where a single
+        link hardly shows.
         """
         made: list[Channel] = []
         for name in (*CHANNELS, VECTORS):
             if name == VECTORS or (name in wanted and name != STRUCTURE):
-                links = certain if name == PARIS else Links.empty() if name in (WORDS, VECTORS) else learned_from
+                links = certain if name == PARIS else Links.empty() if name in UNTAUGHT else learned_from
                 made += self._made(name, links)
         # Words of large graphs propose nothing, but score the pairs of others.
         return [channel for channel in made if len(channel.proposals) or not channel.info.get("searched", True)]

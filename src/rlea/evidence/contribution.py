@@ -7,22 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from rlea.evidence import ATTRIBUTES, NAMES, PARIS, STRUCTURE, WORDS
+from rlea.evidence import STRUCTURE
 from rlea.evidence.channel import Channel
 from rlea.graph import Ids
 from rlea.matching import Matching
 from rlea.search.pairs import Floats, Pairs, numbers
-
-# Feature column -> its channel, and what the number means.
-FEATURES = {
-    "name": (NAMES, "similarity of the names"),
-    "meaning": (NAMES, "similarity by the sentence encoder"),
-    "words": (WORDS, "similarity of the shared words"),
-    "words around": (WORDS, "similarity of the neighbours' words"),
-    "attributes": (ATTRIBUTES, "log-odds in favour"),
-    "conflict": (ATTRIBUTES, "log-odds against"),
-    "paris": (PARIS, "probability"),
-}
 
 
 def feature_columns(channels: Sequence[Channel]) -> tuple[str, ...]:

@@ -36,7 +36,7 @@ def name_channels(pair: GraphPair, links: Links, encoder: str, progress: Progres
     found = search_names(named, *pair.entity_ids, PROPOSALS, progress=progress)
     info = {"source": told_source, "target": told_target}
     proposals = Pairs.of_candidates(found.candidates)
-    channels = [by_products(NAMES, "name", found.candidates.embeddings, proposals, info)]
+    channels = [by_products(NAMES, "name", "similarity of the names", found.candidates.embeddings, proposals, info)]
     if encoder:
         vectors = name_vectors(replace(pair, train=links), ENCODED, encoder=encoder)
         dense = Embeddings(vectors.source, vectors.target, measure="inner")
@@ -48,5 +48,6 @@ def name_channels(pair: GraphPair, links: Links, encoder: str, progress: Progres
 
         # An entity without a name has the zero vector, which is as near to all as to any.
         close = close.some(meaning(close)[:, 0] > 0)
-        channels.append(Channel(NAMES, ("meaning",), close, meaning, {"encoder": encoder}))
+        told = ("similarity by the sentence encoder",)
+        channels.append(Channel(NAMES, ("meaning",), close, meaning, {"encoder": encoder}, meanings=told))
     return channels

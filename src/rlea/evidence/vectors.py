@@ -58,6 +58,7 @@ def vector_channel(
         Pairs.of_candidates(found),
         lambda pairs: csls(pairs)[:, None],
         info,
+        meanings=("similarity of the vectors, less that of hubs (CSLS)",),
         is_fitted=embeddings.is_fitted,
         csls=csls,
     )
@@ -102,11 +103,13 @@ def scale_of(candidates: Candidates, csls: Floats) -> float:
     return TYPICAL_SPREAD / max(float(csls.std()), 1e-9)
 
 
-def by_products(name: str, column: str, vectors: Embeddings, proposals: Pairs, info: dict[str, Any]) -> Channel:
+def by_products(
+    name: str, column: str, meaning: str, vectors: Embeddings, proposals: Pairs, info: dict[str, Any]
+) -> Channel:
     """A channel that scores pairs by the inner products of sparse vectors."""
     source, target = prepare(vectors.source, vectors), prepare(vectors.target, vectors)
 
     def score(wanted: Pairs) -> Floats:
         return multiply_sparse_pairs(source, target, wanted.source_ids, wanted.target_ids)[:, None]
 
-    return Channel(name, (column,), proposals, score, info)
+    return Channel(name, (column,), proposals, score, info, meanings=(meaning,))

@@ -89,10 +89,11 @@ def word_channels(pair: GraphPair, progress: Progress) -> list[Channel]:
     """The words of an entity, and these with its neighbours' words."""
     channels = []
     is_searched = pair.source.num_entities * pair.target.num_entities <= MOST_SEARCHED
-    for column, vectors in zip(("words", "words around"), word_vectors(pair), strict=True):
+    columns = {"words": "similarity of the shared words", "words around": "similarity of the neighbours' words"}
+    for (column, meaning), vectors in zip(columns.items(), word_vectors(pair), strict=True):
         found = Pairs.empty()
         if is_searched:
             found = Pairs.of_candidates(find_candidates(vectors, *pair.entity_ids, PROPOSALS, progress))
         info = {"words": int(vectors.source.shape[1]), "searched": is_searched}
-        channels.append(by_products(WORDS, column, vectors, found, info))
+        channels.append(by_products(WORDS, column, meaning, vectors, found, info))
     return channels

@@ -28,7 +28,7 @@ Graphs = GraphPair | tuple[KnowledgeGraph, KnowledgeGraph]
 Keys = NDArray[np.uint64]
 Offsets = NDArray[np.int64]
 
-_SEPARATOR = re.compile(r"[\W_]")  # as in `rlea.models.names.plain`
+_SEPARATOR = re.compile(r"[\W_]")  # as in `rlea.graph.names.plain`
 _END, _BOUNDARY, _FIRST_LETTER, _LAST_LETTER, _DROPPED = 0, 1, 2, 0xFFFE, 0xFFFF  # a letter takes 16 bits
 _MOST = 0xFFFF  # the greatest count of a piece in a name
 
@@ -134,7 +134,7 @@ def _without_marks(text: str) -> str:
 def _as_symbols(texts: Sequence[str]) -> tuple[NDArray[np.uint16], Offsets]:
     """The letters of all texts as small numbers, without case and marks, and where each text ends; (num_symbols,).
 
-    Anything between words is a boundary, and every text ends with an end symbol. The same as `rlea.models.names.plain`,
+    Anything between words is a boundary, and every text ends with an end symbol. The same as `rlea.graph.names.plain`,
     for all texts at once: each character of the alphabet is looked up once.
     """
     whole = unicodedata.normalize("NFKD", "".join(f"{text}\n" for text in texts)).casefold()

@@ -191,7 +191,9 @@ def channel_table(result: Result) -> Table | None:
     rows = result.summary()["channels"]
     table = make_table("What each channel contributed", ["channel"], ("pairs proposed", "mutual best links", "unique"))
     for row in rows:
-        table.add_row(row["channel"], *(f"{row[name]:,}" for name in ("proposed", "found", "alone")))
+        table.add_row(
+            row["channel"], *(f"{row[name]:,}" if row[name] else "-" for name in ("proposed", "found", "alone"))
+        )
     return table if rows else None
 
 

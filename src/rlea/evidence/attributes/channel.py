@@ -30,4 +30,5 @@ def attribute_channels(pair: GraphPair, links: Links, progress: Progress) -> lis
         return np.column_stack([np.minimum(support, MOST_SUPPORT) / SUPPORT_UNIT, conflict / CONFLICT_UNIT])
 
     proposals = Pairs(found.source_ids, found.target_ids)
-    return [Channel(ATTRIBUTES, ("attributes", "conflict"), proposals, score, found.as_dict(), shown)]
+    columns, meanings = ("attributes", "conflict"), ("log-odds in favour", "log-odds against")
+    return [Channel(ATTRIBUTES, columns, proposals, score, found.as_dict(), shown, meanings)]

@@ -39,5 +39,6 @@ def paris_channels(pair: GraphPair, links: Links, progress: Progress = silent) -
             lambda wanted: scores(wanted)[:, None],
             info,
             lambda wanted: probabilities(wanted)[:, None],
+            ("probability",),
         )
     ]

@@ -30,6 +30,7 @@ LINKS = Columns(
     may_be_empty=("confidence",),
     synonyms={"subject_id": "source", "object_id": "target"},
 )
+_TEXT = (".tsv", ".txt", ".sssom", "")  # extensions of tab-separated text
 _OWL = "http://www.w3.org/2002/07/owl#"
 SKOS = "http://www.w3.org/2004/02/skos/core#"
 # The predicates that say "these two are one"; broader, narrower and close matches do not.
@@ -87,7 +88,7 @@ def read_link_rows(path: str | Path) -> LinkFile:
         return read_rdf_links(path)
     if suffix in (".csv", ".parquet"):
         return links_of_table(read_table(path, LINKS))
-    if suffix not in (".tsv", ".txt", ".sssom", "") and not path.is_dir() and path.exists():
+    if suffix not in _TEXT and not path.is_dir() and path.exists():
         remedy = "give .tsv, .csv, .parquet, .sssom.tsv, .nt (owl:sameAs) or .rdf (Alignment API)"
         raise InputError(f"has the extension {suffix}, which is no format of links", path=path, remedy=remedy)
     text = read_text(path)
@@ -123,7 +124,7 @@ def looks_like_links(path: str | Path) -> bool:
     path = Path(path)
     suffix = suffix_of(path)
     try:
-        if not path.is_file():
+        if not path.is_file() or suffix not in (*RDF_FORMATS, *_TEXT, ".csv", ".parquet"):
             return False
         if suffix in RDF_FORMATS:
             predicates = [quad.predicate.value for quad in islice(parse_rdf(path), 100)]

@@ -25,14 +25,15 @@ __all__ = [
     "write_links_file",
 ]
 
-# Format -> its file in a folder of results, and its writer: (path, rows, about, name for errors).
-LINK_FILES = {"tsv": "links.tsv", "sssom": "links.sssom.tsv", "sameas": "links.nt", "alignment": "links.rdf"}
-_LINK_WRITERS: dict[str, Callable[[Path, LinkRows, MappingSet, Path], None]] = {
-    "tsv": lambda path, rows, about, shown: put_links_tsv(path, rows, shown=shown),
-    "sssom": lambda path, rows, about, shown: put_links_sssom(path, rows, about),
-    "sameas": lambda path, rows, about, shown: put_links_sameas(path, rows),
-    "alignment": lambda path, rows, about, shown: put_links_alignment(path, rows),
+# Format -> the endings of its files, the first of which is that of links in a folder of results; and its writer, a
+# function of (path, rows, what SSSOM says about itself, the path to name in errors, as `path` is a temporary file).
+_LINK_FORMATS: dict[str, tuple[tuple[str, ...], Callable[[Path, LinkRows, MappingSet, Path], None]]] = {
+    "tsv": ((".tsv",), lambda path, rows, about, shown: put_links_tsv(path, rows, shown=shown)),
+    "sssom": ((".sssom.tsv",), lambda path, rows, about, shown: put_links_sssom(path, rows, about)),
+    "sameas": ((".nt",), lambda path, rows, about, shown: put_links_sameas(path, rows)),
+    "alignment": ((".rdf", ".xml"), lambda path, rows, about, shown: put_links_alignment(path, rows)),
 }
+LINK_FILES = {name: f"links{endings[0]}" for name, (endings, _) in _LINK_FORMATS.items()}
 
 
 def write_links(
@@ -61,18 +62,18 @@ def write_links(
 
 
 def write_links_file(path: str | Path, rows: LinkRows, *, about: MappingSet | None = None) -> None:
-    """Write links in the format of the file name: .sssom.tsv, .tsv, .nt (owl:sameAs) or .rdf (Alignment API)."""
+    """Write links in the format that the file name ends in."""
     path = Path(path)
-    endings = {".sssom.tsv": "sssom", ".tsv": "tsv", ".nt": "sameas", ".rdf": "alignment", ".xml": "alignment"}
-    name = next((endings[ending] for ending in endings if path.name.lower().endswith(ending)), None)
-    if name is None:
-        remedy = f"use one of {', '.join(endings)}"
+    formats = {ending: name for name, (endings, _) in _LINK_FORMATS.items() for ending in endings}
+    ending = max((one for one in formats if path.name.lower().endswith(one)), key=len, default=None)
+    if ending is None:
+        remedy = f"use one of {', '.join(formats)}"
         raise InputError("has no extension that names a format of links", path=path, remedy=remedy)
-    write_all({path: _writer(name, path, rows, about)})
+    write_all({path: _writer(formats[ending], path, rows, about)})
 
 
 def _writer(name: str, path: Path, rows: LinkRows, about: MappingSet | None) -> Callable[[Path], None]:
-    return lambda temporary: _LINK_WRITERS[name](temporary, rows, about or MappingSet(), path)
+    return lambda temporary: _LINK_FORMATS[name][1](temporary, rows, about or MappingSet(), path)
 
 
 def _text_writer(content: str) -> Callable[[Path], None]:

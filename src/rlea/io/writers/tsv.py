@@ -25,7 +25,7 @@ def put_table(
     rows: Iterable[tuple[str, ...]],
     *,
     shown: str | Path | None = None,
-    remedy: str = "write another format (links as .nt, .rdf or .sssom.tsv, graphs as .nt or .parquet)",
+    remedy: str = "write another format, such as .nt",
 ) -> None:
     """Write rows of fields, separated by tabs and without quotes; an empty `header` is left out."""
     with path.open("w", encoding="utf-8", newline="\n") as file:

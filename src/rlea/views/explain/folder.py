@@ -46,7 +46,8 @@ def read_record(folder: Path) -> dict[str, Any]:
 
 def read_channels(record: dict[str, Any]) -> list[dict[str, Any]]:
     """What the record says about every channel that the run used."""
-    return as_rows(as_dict(record.get("embedding_info")).get("heard"))
+    info = as_dict(record.get("embedding_info"))
+    return as_rows(info.get("evidence", info.get("heard")))  # of 0.2.0: heard, without meanings
 
 
 def _similar_folder(folder: Path) -> str:

@@ -20,7 +20,7 @@ from rlea.agent.memory import MAX_RELATIONS, Graphs, Memory, opposite
 from rlea.agent.trace import DECISIONS, RIVALS, Trace
 from rlea.deciders import DECIDERS
 from rlea.errors import InputError
-from rlea.evidence.contribution import FEATURES
+from rlea.evidence import VECTORS
 from rlea.graph import GraphPair, Ids, KnowledgeGraph, choose_pool
 from rlea.graph.masking import hide
 from rlea.graph.names import local_name
@@ -234,11 +234,21 @@ class Run:
         row = None if self.trace is None else self.trace.features_of(source, target)
         if self.trace is None or row is None:
             return ()
-        known = [
-            FEATURES.get(column, (column, "similarity of the vectors, less that of hubs (CSLS)"))
-            for column in self.trace.columns
-        ]
-        return tuple(Feature(*about, value) for about, value in zip(known, row.tolist(), strict=True))
+        known = self._meanings
+        return tuple(
+            Feature(*known.get(column, (column, column)), value)
+            for column, value in zip(self.trace.columns, row.tolist(), strict=True)
+        )
+
+    @cached_property
+    def _meanings(self) -> dict[str, tuple[str, str]]:
+        """Feature column -> its channel (of vectors, which there may be several of, the column) and what it means."""
+        return {
+            str(column): (str(column if row.get("channel") == VECTORS else row.get("channel")), str(meaning))
+            for row in read_channels(self.record)
+            for columns in [as_list(row.get("columns"))]
+            for column, meaning in zip(columns, as_list(row.get("meanings")) or columns, strict=False)
+        }
 
     @cached_property
     def _expected(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

@@ -152,12 +152,13 @@ def _channels(summary: dict[str, Any]) -> Markup:
     if not rows:
         return Markup()
     started = str(summary.get("started", ""))
-    shown = [(row["channel"], *(f"{row[key]:,}" for key in ("proposed", "found", "alone"))) for row in rows]
+    keys = ("proposed", "found", "alone")
+    shown = [(row["channel"], *(f"{row[key]:,}" if row[key] else "-" for key in keys)) for row in rows]
     columns = ("channel", "pairs proposed", "mutual best", "unique")
     note = (
         "Links by channel. A link is a mutual best of a channel if no other pair of its source or target has as high a "
         "score there; unique ones are so in no other channel. Links that are the mutual best of no channel were found "
-        "by structure: matched neighbours support them."
+        "by structure: matched neighbours support them. It proposes no pairs of its own."
     )
     return paragraph(f"{started}.") + page.table(columns, shown, (1, 2, 3)) + paragraph(note)
 
