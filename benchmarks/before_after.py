@@ -5,8 +5,8 @@
 figures: F1 of one run each (fold 1, random seed 0) by structure alone with the vectors of models, by all evidence with
 and without seeds, and of the demo pair. With this program also all evidence together with vectors, which the earlier
 one cannot use.
-cost: seconds by the wall clock and of the processors, and peak memory of `rlea align` on D_W and EN_FR, three times in turn, compiled code on
-disk.
+cost: seconds by the wall clock and of the processors, and peak memory of `rlea align` on D_W and EN_FR, three times in
+turn, compiled code on disk.
 
 Vectors are files MODEL_PAIR.safetensors, so that both programs see the same; each is made by
 

@@ -1,6 +1,6 @@
 """How sure is the agent of links that are all wrong? And can a graph be its own null model?
 
-    python benchmarks/null_model.py --data DIR [--pairs demo,D_W,...] [--shares 0,.1,.25,.5,1] [--json FILE]
+    python benchmarks/null_model.py --data DIR [--pairs demo,D_W,...] [--shares 0,.25,1] [--json FILE]
 
 A pair of graphs in which every entity has a counterpart is cut: a share of the links stays, and of each other link one
 end is taken out of its graph, half of them on either side. So gold is complete, and a link that is not gold is wrong.
@@ -126,7 +126,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True, help="folder with openea-15k-v1 and tables")
     parser.add_argument("--pairs", default="shops,bibliographies,demo,D_W,EN_FR")
-    parser.add_argument("--shares", default="0,.1,.25,.5,1")
+    parser.add_argument("--shares", default="0,.25,1")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     from rlea.record import as_json, describe_run
