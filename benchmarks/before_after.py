@@ -96,7 +96,8 @@ def measure_figures(programs, options):
     both = [row for row in rows if "before" in row]
     means = {program: round(sum(row[program] for row in both) / len(both), 4) for program in programs}
     print(f"mean {means}", flush=True)
-    return {"rows": rows, "mean": means}
+    prints = {f"{row['evidence']} {row['pair']}": row["fingerprint"] for row in rows}
+    return {"rows": rows, "mean": means, "fingerprints": prints}
 
 
 def measure_cost(programs, options):
@@ -168,6 +169,7 @@ def main() -> None:
             **record,
             "commits": kept.get("commits", {}) | {part: {"before": at, "after": record["commit"]}},
         }
+        kept["fingerprints"] = kept.get("figures", {}).get("fingerprints", {})
         kept["command"] = "python benchmarks/before_after.py --before FOLDER --data DIR --vectors DIR"
         if options.json:
             options.json.write_text(as_json(kept), encoding="utf-8")

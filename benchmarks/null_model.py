@@ -137,7 +137,8 @@ def main() -> None:
             rows.append(measure(name, share, options.data))
             print(json.dumps(rows[-1]), flush=True)
             if options.json:
-                record = describe_run(rows=rows, levels=LEVELS, seed=0)
+                prints = {f"{row['pair']} {row['share']}": row["fingerprint"] for row in rows}
+                record = describe_run(rows=rows, levels=LEVELS, fingerprints=prints, seed=0)
                 record["command"] = "python benchmarks/null_model.py --data DIR"
                 options.json.write_text(as_json(record), encoding="utf-8")
 

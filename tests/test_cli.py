@@ -123,10 +123,39 @@ def test_no_seeds_is_said_and_works(run_cli, flow):
     assert answer["matcher"] == "fused"
     assert answer["f1"] > 0.75
     assert answer["started"].startswith("No seeds: started from ")
-    assert answer["notes"] == ["there are no seeds: matching starts from what the two graphs have in common"]
+    assert answer["notes"][0] == "there are no seeds: matching starts from what the two graphs have in common"
     said = run_cli(*graphs, "--matcher", "mutual")
     assert "no seeds" in said.err.replace("\n", " ")
     assert "--output" in said.out
+
+
+def test_gold_may_be_complete(run_cli, tmp_path):
+    """The same links, judged twice: links between entities that gold does not know are open, or wrong."""
+    demo, out = demo_folder(), tmp_path / "out"
+    common = ["align", demo, "--matcher", "mutual", "--pool", "all", "--json"]
+    open_, strict = (json.loads(run_cli(*common, *more).out) for more in ([], ["--gold-complete", "--output", out]))
+    assert (open_["matched"], open_["correct"]) == (strict["matched"], strict["correct"])
+    assert open_["judged"] < open_["matched"] == strict["judged"]
+    assert open_["precision"] > open_["precision_of_all"] == strict["precision"] == strict["precision_of_all"]
+    assert any("add --gold-complete" in note for note in open_["notes"])
+    assert not any("--gold-complete" in note for note in strict["notes"])
+    known = tmp_path / "gold.tsv"
+    pair = read_pair(demo)
+    ends = zip(pair.test.source_ids.tolist(), pair.test.target_ids.tolist(), strict=True)
+    known.write_text("".join(f"{pair.source.entities[s]}\t{pair.target.entities[t]}\n" for s, t in ends))
+    told = json.loads(run_cli("evaluate", out / "links.tsv", known, "--gold-complete", "--json").out)
+    assert (told["precision"], told["gold_complete"]) == (strict["precision"], True)
+    assert f"({strict['matched'] - strict['correct']:,} in total)" in (out / "report.html").read_text()
+    rows = json.loads(run_cli("bench", demo, "--matchers", "mutual", "--pool", "all", "--gold-complete", "--json").out)
+    assert rows["rows"][0]["precision"] == strict["precision"]
+
+
+def test_complete_gold_needs_gold(run_cli, tmp_path):
+    for name in ("a.tsv", "b.tsv"):
+        (tmp_path / name).write_text("x\tnear\ty\n")
+    done = run_cli("align", tmp_path / "a.tsv", tmp_path / "b.tsv", "--gold-complete")
+    assert done.code == 2
+    assert "add --gold" in done.err
 
 
 def test_evaluate_agrees_with_align_in_every_format(run_cli, flow, tmp_path):
@@ -249,7 +278,9 @@ MISTAKES = {
     "align {pair} --encoder {tmp} --matcher rlea": "--encoder compares names, which rlea does not use",
     "align {pair} --encoder {tmp} --hide names": "--encoder compares names, which --hide hides",
     "align {pair} --precision 1.5": "--precision is 1.5; give a number from 0 to 1",
-    "align {pair} --abstain --precision 0.9": "--abstain and --precision both",
+    "align {pair} --abstain --precision 0.9": "--precision and --abstain both",
+    "align {pair} --abstain --threshold 0.9": "--threshold and --abstain both",
+    "align {pair} --threshold 1.5": "--threshold is 1.5",
     "align {pair} --preset papper --matcher rlea": "unknown preset 'papper'; did you mean paper",
     "align {pair} --preset released": "--preset is for the agent, which is not asked for; add --matcher rlea",
     "align {pair} --matcher rlea --preset paper --channels names": "the paper's agent has none",

@@ -49,7 +49,18 @@ def bench_summary(results: Sequence[Result]) -> dict[str, Any]:
         key: first[key]
         for key in ("pair", "fold", "embedding", "candidates", "search", "pool", "coverage", "ranks", "seed")
     } | {key: first[key] for key in ("hidden", "strings")}
-    columns = ("matcher", "hits@1", "precision", "recall", "f1", "matched", "judged", "correct", "peak_memory_mb")
+    columns = (
+        "matcher",
+        "hits@1",
+        "precision",
+        "recall",
+        "f1",
+        "matched",
+        "judged",
+        "correct",
+        "precision_of_all",
+        "peak_memory_mb",
+    )
     rows = []
     for result in results:
         summary = result.summary()
@@ -306,10 +317,10 @@ def _write_page(path: Path, render: Callable[[], str]) -> Path:
     return path
 
 
-def evaluate_files(links: Path, gold: Path) -> dict[str, Any]:
+def evaluate_files(links: Path, gold: Path, *, complete: bool = False) -> dict[str, Any]:
     """Scores of a file of links against a file of gold links, by identifiers alone."""
     matching, known = read_matching_and_gold(links, gold)
-    return link_metrics(matching, known, pool="as in the files").as_dict()
+    return link_metrics(matching, known, pool="as in the files", complete=complete).as_dict()
 
 
 def convert(source: Path, target: Path, *, to: str = "nt", fold: str | None = None) -> dict[str, Any]:

@@ -98,6 +98,8 @@ def make_inputs(
     """All that a decider may see. This is the one place where gold links, and what is hidden, are taken away."""
     if not pair.source.num_entities or not pair.target.num_entities:
         raise InputError("a graph has no entities", remedy="give two graphs with something in them")
+    if settings.gold_complete and not len(pair.test):
+        raise InputError("--gold-complete is about gold links, and there are none", remedy="add --gold")
     _, source_ids, target_ids = choose_pool(pair, settings.pool)
     named = pair.without_gold
     more: dict[str, Any] = {"device": device, "checkpoint": None if checkpoint is None else Path(checkpoint)}
@@ -133,11 +135,13 @@ def conclude(pair: GraphPair, inputs: Inputs, decision: Decision, ranks: RankMet
 
 
 def cut_links(matching: Matching, settings: AlignSettings, most: int) -> Matching:
-    """Leave out what `--precision` or `--abstain` would not have; `most` is how many links there could be."""
+    """Leave out what the settings would not have; `most` is how many links there could be."""
     from rlea.matching import keep_sure, keep_worthwhile
 
     if settings.precision:
         matching = keep_sure(matching, settings.precision)
+    if settings.threshold:
+        matching = matching.at_least(settings.threshold)
     return keep_worthwhile(matching, most) if settings.abstain else matching
 
 
@@ -155,7 +159,7 @@ def evaluate(
     if ranks is None and len(inputs.settings.embedding) == 1 and not inputs.settings.joint:
         ranks = rank_metrics(inputs.vectors[0], pair.test, inputs.target_ids, pool=pool, progress=inputs.progress)
     return {
-        "links": metrics.link_metrics(matching, pair.test, pool=pool),
+        "links": metrics.link_metrics(matching, pair.test, pool=pool, complete=inputs.settings.gold_complete),
         "ranks": ranks if inputs.settings.embedding else None,
         "coverage": metrics.coverage(decision.candidates, pair.test),
         "gold_ranks": GoldRanks.of(decision.candidates, pair.test),

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rlea.matching import Matching
 
 SHOWN = 10  # rows of the HTML form
+MANY_JUDGED = 0.9  # share of links that gold should judge; below, a run says so
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -116,8 +117,9 @@ class Result:
     @property
     def cut(self) -> str:
         """Which links were left out, in the words of the command line; empty where none was."""
-        precision = f"--precision {self.settings.precision:g}" if self.settings.precision else ""
-        return "--abstain" if self.settings.abstain else precision
+        given = {"--precision": self.settings.precision, "--threshold": self.settings.threshold}
+        numbers = [f"{option} {value:g}" for option, value in given.items() if value]
+        return "--abstain" if self.settings.abstain else " ".join(numbers)
 
     def summary(self) -> dict[str, Any]:
         """One flat object for machines; scores are null where no gold links are known."""
@@ -139,8 +141,10 @@ class Result:
             "recall": None if links is None else links.recall,
             "f1": None if links is None else links.f1,
             "matched": len(self.matching),
-            "judged": None if links is None else links.matched,
+            "judged": None if links is None else links.judged,
             "correct": None if links is None else links.correct,
+            "precision_of_all": None if links is None else links.precision_of_all,
+            "gold_complete": self.settings.gold_complete,
             "coverage": self.coverage,
             "ranks": None if self.ranks is None else self.ranks.as_dict(),
             "strings": None if self.strings is None else self.strings.as_dict(),
@@ -152,16 +156,19 @@ class Result:
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """What is to be known before links are trusted."""
-        start = self.info.get("bootstrap")
-        if not start or not self.cut:
-            return ()
+        """What is to be known before links or scores are trusted."""
         from rlea.agent.agent import FEW_SEEDS
 
-        if start["seeds"] >= FEW_SEEDS:
-            return ()
-        option, _, _ = self.cut.partition(" ")
-        return (f"confidences were learned from pairs that nobody has confirmed, so {option} may miss its aim",)
+        told, links, start = [], self.links, self.info.get("bootstrap")
+        if links is not None and links.judged < MANY_JUDGED * links.matched:
+            told.append(
+                f"gold judges {links.judged:,} of {links.matched:,} links, and precision is of these alone; if "
+                "entities without a gold link have no counterpart, add --gold-complete"
+            )
+        if start and self.cut and start["seeds"] < FEW_SEEDS:
+            option, _, _ = self.cut.partition(" ")
+            told.append(f"confidences were learned from pairs that nobody has confirmed, so {option} may miss its aim")
+        return tuple(told)
 
 
 def render(result: Result) -> tuple[dict[str, Any], str]:

@@ -43,10 +43,12 @@ class AlignSettings:
     search: str = "auto"  # of candidates; exact as long as that takes a minute or two, approximate beyond
     pool: str = "auto"  # the pair's own: "test" for benchmark folders, "all" for two graphs of one's own
     precision: float = 0.0  # keep only the surest links, so many that this share should be right; 0 keeps all
+    threshold: float = 0.0  # keep only links with at least this confidence; 0 keeps all
     abstain: bool = False  # leave out links that are more likely to cost F1 than to earn it
     joint: int = 0  # rounds in which the agent's sure links train the vectors anew
     agent: str = ""  # a file with a trained agent, in place of training one
     preset: str = ""  # of the paper's agent, in place of the agent
+    gold_complete: bool = False  # of scoring: whether entities without a gold link have no counterpart
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -133,11 +135,14 @@ def check_numbers(settings: AlignSettings) -> None:
         raise InputError(f"--candidates is {settings.candidates}", remedy="give a number of at least 1")
     if not 0 <= settings.seed < 2**63:
         raise InputError(f"--seed is {settings.seed}", remedy="give a number from 0 to 2^63 - 1")
-    if not 0 <= settings.precision <= 1:
-        raise InputError(f"--precision is {settings.precision}", remedy="give a number from 0 to 1, such as 0.95")
-    if settings.abstain and settings.precision:
-        remedy = "give one of them: --precision keeps the surest links, --abstain as many as F1 gains from"
-        raise InputError("--abstain and --precision both say which links to leave out", remedy=remedy)
+    for option, value in (("--precision", settings.precision), ("--threshold", settings.threshold)):
+        if not 0 <= value <= 1:
+            raise InputError(f"{option} is {value}", remedy="give a number from 0 to 1, such as 0.95")
+    given = {"--precision": settings.precision, "--threshold": settings.threshold, "--abstain": settings.abstain}
+    cuts = [option for option, value in given.items() if value]
+    if len(cuts) > 1:
+        remedy = "give one: a precision, a lowest confidence, or --abstain for as many links as F1 gains from"
+        raise InputError(f"{cuts[0]} and {cuts[1]} both say which links to leave out", remedy=remedy)
     if settings.pool not in ("auto", "test", "all"):
         raise InputError(f"unknown pool {settings.pool!r}", remedy="use test or all")
     if settings.search not in SEARCHES:

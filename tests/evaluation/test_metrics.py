@@ -223,10 +223,25 @@ def test_links_by_hand():
         (55, 66, 0.5),  # nobody knows
     )
     result = link_metrics(found, GOLD, pool="all")
-    assert (result.correct, result.matched, result.gold, result.ignored) == (1, 4, 4, 1)
+    assert (result.correct, result.judged, result.gold, result.matched) == (1, 4, 4, 5)
     assert result.precision == result.recall == result.f1 == result.hits_at_1 == 0.25
     assert result.pool == "all"
     assert result.as_dict()["hits@1"] == 0.25
+    strict = link_metrics(found, GOLD, complete=True)
+    assert (strict.correct, strict.judged, strict.matched) == (1, 5, 5)
+    assert strict.precision == strict.precision_of_all == result.precision_of_all == 0.2
+    assert (strict.recall, strict.hits_at_1) == (0.25, 0.25)
+    assert strict.f1 == pytest.approx(2 / 9)  # 2 * correct / (links + gold)
+
+
+def test_links_between_strangers_are_wrong_if_gold_is_complete():
+    found = matching_of((0, 10, 1.0), (55, 66, 0.9))
+    assert expected_calibration_error(found, GOLD) == 0.0
+    assert expected_calibration_error(found, GOLD, complete=True) == pytest.approx(0.45)
+    assert sum(part.num_links for part in calibration(found, GOLD, complete=True)) == 2
+    assert precision_recall_curve(found, GOLD, complete=True).precision.tolist() == [1.0, 0.5]
+    nothing = matching_of((55, 66, 0.9))
+    assert link_metrics(nothing, Links.empty(), complete=True).judged == 1
 
 
 @pytest.mark.parametrize(

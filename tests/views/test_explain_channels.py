@@ -110,7 +110,10 @@ def test_the_rival_has_its_own_column():
     assert as_text("می\u200cخواهم\ta\x07") == "می\u200cخواهم a "
 
 
-@pytest.mark.parametrize(("more", "is_told"), [((), False), (("--precision", "0.9"), True), (("--abstain",), True)])
+@pytest.mark.parametrize(
+    ("more", "is_told"),
+    [((), False), (("--precision", "0.9"), True), (("--abstain",), True), (("--threshold", "0.9"), True)],
+)
 def test_without_seeds_it_is_said_that_confidences_were_not_confirmed(tmp_path, run_cli, more, is_told):
     write_synthetic(tmp_path / "pair", SyntheticSettings(200, seeds=0.1, seed=5))  # 20 seeds
     done = run_cli("align", tmp_path / "pair", "--output", tmp_path / "out", *more)

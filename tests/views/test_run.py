@@ -58,7 +58,7 @@ def test_precision_and_recall_over_the_threshold():
 
 def test_links_are_judged_as_the_metrics_judge_them(result):
     right, wrong = judge_links(result.matching, result.pair.test)
-    assert (right.sum(), wrong.sum()) == (result.links.correct, result.links.matched - result.links.correct)
+    assert (right.sum(), wrong.sum()) == (result.links.correct, result.links.judged - result.links.correct)
     gold = Links.of([0, 1], [10, 11])
     right, wrong = judge_links(Matching.of([0, 1, 5, 7], [10, 12, 11, 13], [1, 1, 1, 1]), gold)
     assert right.tolist() == [True, False, False, False]
@@ -80,14 +80,15 @@ def test_without_gold_nothing_is_judged(result):
 def test_the_page_of_a_run(result):
     few = Links(result.pair.test.source_ids[:100], result.pair.test.target_ids[:100])
     links = link_metrics(result.matching, few)
-    assert links.ignored > 0
+    assert links.judged < links.matched
     text = render_run(replace(result, pair=replace(result.pair, test=few), links=links, gold_ranks=None))
-    assert f"<b>{links.matched}</b><span>judged by gold: {links.correct} correct; {links.ignored} not judged" in text
-    assert f"precision, of {links.matched} judged" in text
+    unjudged = links.matched - links.judged
+    assert f"<b>{links.judged}</b><span>judged by gold: {links.correct} correct; {unjudged} not judged" in text
+    assert f"precision, of {links.judged} judged" in text
     text = render_run(result)
     error = expected_calibration_error(result.matching, result.pair.test)
     assert f"expected calibration error: {error:.3f}" in text
-    num_wrong = result.links.matched - result.links.correct
+    num_wrong = result.links.judged - result.links.correct
     assert f"({num_wrong:,} in total)" in text
     links = "".join(re.findall(r'<table class="links">.*?</table>', text, flags=re.S))
     assert links.count('<td class="num">') == 2 * run.ROWS + min(run.ROWS, num_wrong)

@@ -71,6 +71,7 @@ def align(
     gold: Annotated[
         Path | None, typer.Option(help="Known links to score the result with.", rich_help_panel=INPUT)
     ] = None,
+    gold_complete: options.GoldComplete = False,
     fold: options.Fold = None,
     pool: options.Pool = "auto",
     channels: options.Channels = "",
@@ -90,6 +91,9 @@ def align(
         typer.Option(
             help="Keep only the surest links, so many that this share is right (0.95).", rich_help_panel=DECISION
         ),
+    ] = 0.0,
+    threshold: Annotated[
+        float, typer.Option(help="Keep only links with at least this confidence.", rich_help_panel=DECISION)
     ] = 0.0,
     abstain: Annotated[
         bool,
@@ -139,10 +143,12 @@ def align(
             search=search,
             pool=pool,
             precision=precision,
+            threshold=threshold,
             abstain=abstain,
             joint=joint,
             agent=agent,
             preset=preset,
+            gold_complete=gold_complete,
             seed=seed,
         )
         check_settings(settings, output=None if output is None else output / "links.tsv", device=device)

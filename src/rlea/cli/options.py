@@ -89,6 +89,14 @@ Preset = Annotated[
         rich_help_panel=ADVANCED,
     ),
 ]
+GoldComplete = Annotated[
+    bool,
+    typer.Option(
+        "--gold-complete",
+        help="An entity without a gold link has no counterpart: links between such entities count as wrong.",
+        rich_help_panel=INPUT,
+    ),
+]
 Output = Annotated[
     Path | None, typer.Option(help="Folder for links in all formats, report.html and run.json.", rich_help_panel=OUTPUT)
 ]

@@ -24,6 +24,7 @@ def bench(
     search: options.Search = "auto",
     pool: options.Pool = "auto",
     hide: options.Hide = "",
+    gold_complete: options.GoldComplete = False,
     fold: options.Fold = None,
     seed: options.Seed = 0,
     device: options.Device = "auto",
@@ -56,6 +57,7 @@ def bench(
             seed=seed,
             search=search,
             hide=parse_hidden(hide),
+            gold_complete=gold_complete,
         )
         check_settings(settings, names, output, device)
         pair = pipeline.read(pair_folder, fold=fold)
@@ -229,6 +231,7 @@ def experiments(json_: Json = False) -> None:
 def evaluate(
     links: Annotated[Path, typer.Argument(help="Links to be judged, in any format that rlea writes.")],
     gold: Annotated[Path, typer.Argument(help="The right ones.")],
+    gold_complete: options.GoldComplete = False,
     json_: Json = False,
 ) -> None:
     """Precision, recall and F1 of a file of links.
@@ -237,7 +240,7 @@ def evaluate(
     """
     from rlea import commands
 
-    summary = commands.evaluate_files(links, gold)
+    summary = commands.evaluate_files(links, gold, complete=gold_complete)
     answer(json_, summary, lambda: fact_table(f"{links} against {gold}", summary))
 
 

@@ -23,14 +23,16 @@ class LinkMetrics:
     """Precision, recall and what they were counted from."""
 
     hits_at_1: float  # share of gold sources whose most confident link is correct
-    precision: float  # correct / matched; 0 if nothing was matched
+    precision: float  # correct / judged; 0 if nothing was judged
+    precision_of_all: float  # correct / matched: the precision if links that were not judged are wrong
     recall: float  # correct / gold
     f1: float
     correct: int
-    matched: int  # links with a source or target that gold knows
+    matched: int  # all links
+    judged: int  # links with a source or target that gold knows; all links if gold is complete
     gold: int
-    ignored: int  # all other links: gold cannot judge them
     pool: str
+    gold_complete: bool
 
     def as_dict(self) -> dict[str, Any]:
         """A flat dict for JSON; Hits@1 is spelt `hits@1`."""
@@ -42,29 +44,32 @@ def as_record(found: Any, left_out: Sequence[str] = ()) -> dict[str, Any]:
     return {name.replace("_at_", "@"): value for name, value in asdict(found).items() if name not in left_out}
 
 
-def link_metrics(matching: Matching, gold: Links, *, pool: str = "test") -> LinkMetrics:
+def link_metrics(matching: Matching, gold: Links, *, pool: str = "test", complete: bool = False) -> LinkMetrics:
     """Precision, recall, F1 and Hits@1 of a matching.
 
     A link is judged if gold knows its source or its target: it is correct if it is in gold, else wrong. A link between
-    two entities that gold does not know is ignored, and counted as ignored: with a pool of all entities, many have no
-    known counterpart, and gold does not say that they have none. Hits@1 takes the most confident link of every gold
-    source; equally confident links of one source share the hit. For one-to-one links and gold, Hits@1 is the recall.
+    two entities that gold does not know is not judged: with a pool of all entities, many have no known counterpart, and
+    gold does not say that they have none. If gold is `complete`, it does: every link is judged. Hits@1 takes the most
+    confident link of every gold source; equally confident links of one source share the hit. For one-to-one links and
+    gold, Hits@1 is the recall.
     """
-    judged = _judge(matching, gold)
+    judged = _judge(matching, gold, complete)
     num_gold = len(np.unique(pair_keys(gold)))
-    correct, matched = int(judged.correct.sum()), len(judged.correct)
-    precision = correct / matched if matched else 0.0
+    correct, num_judged = int(judged.correct.sum()), len(judged.correct)
+    precision = correct / num_judged if num_judged else 0.0
     recall = correct / num_gold if num_gold else 0.0
     return LinkMetrics(
         precision=precision,
+        precision_of_all=correct / judged.num_links if judged.num_links else 0.0,
         recall=recall,
         f1=2 * precision * recall / (precision + recall) if correct else 0.0,
         hits_at_1=_hits_at_1(judged, gold),
         correct=correct,
-        matched=matched,
+        matched=judged.num_links,
+        judged=num_judged,
         gold=num_gold,
-        ignored=judged.ignored,
         pool=pool,
+        gold_complete=complete,
     )
 
 
@@ -90,12 +95,12 @@ class CalibrationBin(NamedTuple):
     num_links: int
 
 
-def calibration(matching: Matching, gold: Links) -> list[CalibrationBin]:
+def calibration(matching: Matching, gold: Links, complete: bool = False) -> list[CalibrationBin]:
     """Confidence against accuracy in ten bins of equal width over [0, 1], ascending; empty bins are left out.
 
     Only links that gold can judge count (see `link_metrics`).
     """
-    judged = _judge(matching, gold)
+    judged = _judge(matching, gold, complete)
     number = np.minimum((judged.confidences * 10).astype(np.int64), 9)
     result = []
     for one in np.unique(number):
@@ -105,9 +110,9 @@ def calibration(matching: Matching, gold: Links) -> list[CalibrationBin]:
     return result
 
 
-def expected_calibration_error(matching: Matching, gold: Links) -> float:
+def expected_calibration_error(matching: Matching, gold: Links, complete: bool = False) -> float:
     """Mean distance between confidence and accuracy over the bins of `calibration`, weighted by their links."""
-    parts = calibration(matching, gold)
+    parts = calibration(matching, gold, complete)
     total = sum(part.num_links for part in parts)
     return sum(part.num_links * abs(part.mean_confidence - part.accuracy) for part in parts) / total if total else 0.0
 
@@ -126,12 +131,12 @@ class PrecisionRecallCurve:
         return float((np.diff(self.recall, prepend=0.0) * self.precision).sum())
 
 
-def precision_recall_curve(matching: Matching, gold: Links) -> PrecisionRecallCurve:
+def precision_recall_curve(matching: Matching, gold: Links, complete: bool = False) -> PrecisionRecallCurve:
     """Precision and recall as the threshold falls; links of equal confidence enter together.
 
     Only links that gold can judge count (see `link_metrics`); the last point is that of the whole matching.
     """
-    judged = _judge(matching, gold)
+    judged = _judge(matching, gold, complete)
     num_gold = len(np.unique(pair_keys(gold)))
     order = np.argsort(-judged.confidences, kind="stable")
     confidences, correct = judged.confidences[order], np.cumsum(judged.correct[order])
@@ -146,24 +151,21 @@ class _Judged:
     source_ids: NDArray[np.int32]
     confidences: Doubles
     correct: NDArray[np.bool_]
-    ignored: int
+    num_links: int  # judged or not
 
 
-def _judge(matching: Matching, gold: Links) -> _Judged:
+def _judge(matching: Matching, gold: Links, complete: bool) -> _Judged:
     if np.isnan(matching.confidences).any():
         raise ValueError("a confidence is not a number")
     # Most confident first: a link that occurs twice keeps its higher confidence.
     order = np.argsort(-matching.confidences, kind="stable")
     keys, first = np.unique(pair_keys(matching)[order], return_index=True)
     chosen = order[first]
-    known = np.isin(matching.source_ids[chosen], gold.source_ids) | np.isin(
-        matching.target_ids[chosen], gold.target_ids
-    )
+    known = np.isin(matching.source_ids[chosen], gold.source_ids)
+    known |= np.isin(matching.target_ids[chosen], gold.target_ids) | complete
     correct = np.isin(keys, pair_keys(gold))
     chosen, correct = chosen[known], correct[known]
-    return _Judged(
-        matching.source_ids[chosen], matching.confidences[chosen], correct, ignored=int(np.count_nonzero(~known))
-    )
+    return _Judged(matching.source_ids[chosen], matching.confidences[chosen], correct, num_links=len(keys))
 
 
 def _hits_at_1(judged: _Judged, gold: Links) -> float:

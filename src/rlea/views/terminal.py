@@ -165,6 +165,7 @@ def result_table(result: Result) -> Table:
     summary = result.summary()
     seconds = {"read": 0.0, **summary["seconds"]}  # reading comes first, though it is added last
     judged = "-" if summary["judged"] is None else f"{summary['judged']:,}, of which {summary['correct']:,} correct"
+    has_unjudged = result.links is not None and result.links.judged < result.links.matched
     facts = {
         "links": f"{summary['matched']:,}" + (" (without the seeds)" if len(result.pair.train) else ""),
         "pool": f"{result.pool}",
@@ -172,6 +173,7 @@ def result_table(result: Result) -> Table:
         "links that gold can judge": judged,
         "Hits@1": percent(summary["hits@1"]),
         "precision": percent(summary["precision"]),
+        **({"precision of all links": percent(summary["precision_of_all"])} if has_unjudged else {}),
         "recall": percent(summary["recall"]),
         "F1": percent(summary["f1"]),
         "gold links among candidates": percent(summary["coverage"]),

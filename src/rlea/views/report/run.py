@@ -60,29 +60,30 @@ def render_run(
     confidences = np.round(matching.confidences.astype(np.float64), DECIMALS)
     matching = Matching.of(matching.source_ids, matching.target_ids, confidences)
     gold, summary, info = pair.test, as_dict(record.get("result")), as_dict(record.get("embedding_info"))
+    complete = _is_complete(summary)
     types = error_types(matching, gold, gold_ranks, None if trace is None else trace.scored_pairs)
     about = _about(pair, summary, info, [*pair.notes, *notes])
     sections = [
         Section("", about + page.tiles(_figures(matching, gold, summary))),
-        Section("", page.plot_cards(link_plots(matching, gold))),
+        Section("", page.plot_cards(link_plots(matching, gold, complete))),
         Section("Results", _results(summary, matching, gold)),
         Section("What each channel contributed", _channels(summary)),
         Section("Errors by type", _errors(types, summary, has_ranks=gold_ranks is not None)),
-        Section("Hardest pairs", _hardest(pair, matching, types, gold_ranks, trace)),
+        Section("Hardest pairs", _hardest(pair, matching, complete, types, gold_ranks, trace)),
         Section(SCHEMA_TITLE, render_schema(schema, pair) if schema is not None else Markup()),
         Section("Training", _training(info)),
-        *_examples(pair, matching),
+        *_examples(pair, matching, complete),
         Section("", page.fold_away("Record of the run", as_json(record))),
     ]
     title = f"{pair.name}, fold {pair.fold}" if pair.fold else pair.name
     return page.render_page(title, [section for section in sections if section.html])
 
 
-def judge_links(matching: Matching, gold: Links) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def judge_links(matching: Matching, gold: Links, complete: bool = False) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Which links are correct and which are wrong, two masks of shape (num_links,); neither if gold cannot judge."""
     correct = np.isin(metrics.pair_keys(matching), metrics.pair_keys(gold))
     judged = np.isin(matching.source_ids, gold.source_ids) | np.isin(matching.target_ids, gold.target_ids)
-    return correct, judged & ~correct
+    return correct, (judged | complete) & ~correct
 
 
 # ---- the run and its results ----------------------------------------------------------------------------------------
@@ -133,11 +134,11 @@ def _figures(matching: Matching, gold: Links, summary: dict[str, Any]) -> list[t
     """The main figures, each with its meaning."""
     figures = [(f"{len(matching):,}", "links")]
     if len(gold):
-        links = metrics.link_metrics(matching, gold)
-        ignored = f"; {links.ignored:,} not judged" if links.ignored else ""
+        links = metrics.link_metrics(matching, gold, complete=_is_complete(summary))
+        ignored = f"; {links.matched - links.judged:,} not judged" if links.judged < links.matched else ""
         figures += [
-            (f"{links.matched:,}", f"judged by gold: {links.correct:,} correct{ignored}"),
-            (_percent(links.precision), f"precision, of {links.matched:,} judged"),
+            (f"{links.judged:,}", f"judged by gold: {links.correct:,} correct{ignored}"),
+            (_percent(links.precision), f"precision, of {links.judged:,} judged"),
             (_percent(links.recall), f"recall, of {links.gold:,} in gold"),
             (_percent(links.f1), "F1"),
         ]
@@ -167,16 +168,18 @@ def _results(summary: dict[str, Any], matching: Matching, gold: Links) -> Markup
     """Metrics of links, confidences, candidates, and vectors before matching; time and memory."""
     rows = [("links", f"{len(matching):,}")]
     if len(gold):
-        links = metrics.link_metrics(matching, gold)
+        complete = _is_complete(summary)
+        links = metrics.link_metrics(matching, gold, complete=complete)
         rows += [
-            ("links that gold can judge", f"{links.matched:,}"),
+            ("links that gold can judge", f"{links.judged:,}"),
             ("of which correct", f"{links.correct:,}"),
             ("gold links", f"{links.gold:,}"),
             ("precision", _percent(links.precision)),
+            ("precision if links not judged are wrong", _percent(links.precision_of_all)),
             ("recall", _percent(links.recall)),
             ("F1", _percent(links.f1)),
             ("Hits@1", _percent(links.hits_at_1)),
-            ("expected calibration error", f"{metrics.expected_calibration_error(matching, gold):.3f}"),
+            ("expected calibration error", f"{metrics.expected_calibration_error(matching, gold, complete):.3f}"),
         ]
     if len(gold) and is_number(summary.get("coverage")):
         is_counted = is_number(summary.get("candidates")) and not _is_by_evidence(summary)
@@ -195,13 +198,18 @@ def _results(summary: dict[str, Any], matching: Matching, gold: Links) -> Markup
     return page.side_by_side([page.fact_table(title, facts) for title, facts in tables.items() if facts])
 
 
-def link_plots(matching: Matching, gold: Links) -> list[Plot]:
+def _is_complete(summary: dict[str, Any]) -> bool:
+    """Whether every entity without a gold link has no counterpart; older records do not say."""
+    return bool(summary.get("gold_complete"))
+
+
+def link_plots(matching: Matching, gold: Links, complete: bool = False) -> list[Plot]:
     """Confidences and, if gold links are known, precision, recall and calibration."""
     counts, _ = np.histogram(matching.confidences, bins=20, range=(0.0, 1.0))
     plots = [Plot("Links by confidence", bar_plot(counts.tolist(), "confidence", "links"))]
     if not len(gold):
         return plots
-    curve = metrics.precision_recall_curve(matching, gold)
+    curve = metrics.precision_recall_curve(matching, gold, complete)
     last = len(curve.threshold) - 1
     keep = np.unique(np.linspace(0, max(last, 0), CURVE_POINTS).astype(np.intp))[: last + 1]
     lines = {
@@ -211,9 +219,9 @@ def link_plots(matching: Matching, gold: Links) -> list[Plot]:
     svg = lines_plot(lines, "confidence threshold", "share", x_axis=UNIT, y_axis=UNIT)
     note = f"average precision: {curve.average_precision:.2f}"
     plots.append(Plot("Precision and recall by threshold", svg, note))
-    points = [(part.mean_confidence, part.accuracy) for part in metrics.calibration(matching, gold)]
+    points = [(part.mean_confidence, part.accuracy) for part in metrics.calibration(matching, gold, complete)]
     svg = line_plot(points, "confidence", "share that is correct", diagonal=True)
-    note = f"expected calibration error: {metrics.expected_calibration_error(matching, gold):.3f}"
+    note = f"expected calibration error: {metrics.expected_calibration_error(matching, gold, complete):.3f}"
     plots.append(Plot("Calibration (diagonal = perfect)", svg, note))
     return plots
 
@@ -236,11 +244,16 @@ def _errors(types: NDArray[np.int8], summary: dict[str, Any], *, has_ranks: bool
 
 
 def _hardest(
-    pair: GraphPair, matching: Matching, types: NDArray[np.int8], ranks: GoldRanks | None, trace: Trace | None
+    pair: GraphPair,
+    matching: Matching,
+    complete: bool,
+    types: NDArray[np.int8],
+    ranks: GoldRanks | None,
+    trace: Trace | None,
 ) -> Markup:
     """Wrong and missed links with their neighbourhoods; without gold links, the least confident ones."""
     is_judged = len(pair.test) > 0
-    hardest = HardestPairs(pair, matching, judge_links(matching, pair.test)[1], ranks, trace)
+    hardest = HardestPairs(pair, matching, judge_links(matching, pair.test, complete)[1], ranks, trace)
     wrong = hardest.wrong_links()
     missed = hardest.missed_links(types, [one.source_id for one in wrong])
     groups = {
@@ -270,9 +283,9 @@ def _training(info: dict[str, Any]) -> Markup:
 # ---- examples -------------------------------------------------------------------------------------------------------
 
 
-def _examples(pair: GraphPair, matching: Matching) -> list[Section]:
+def _examples(pair: GraphPair, matching: Matching, complete: bool) -> list[Section]:
     """Some confident links, the least confident, and the wrong ones."""
-    correct, wrong = judge_links(matching, pair.test)
+    correct, wrong = judge_links(matching, pair.test, complete)
     order = np.argsort(-matching.confidences, kind="stable")
     wrong_places = order[wrong[order]]
     tables = {
