@@ -48,7 +48,7 @@ def bench_summary(results: Sequence[Result]) -> dict[str, Any]:
     shared = {
         key: first[key]
         for key in ("pair", "fold", "embedding", "candidates", "search", "pool", "coverage", "ranks", "seed")
-    } | {key: first[key] for key in ("hidden", "strings")}
+    } | {key: first[key] for key in ("hidden", "strings", "gold_complete")}
     columns = (
         "matcher",
         "hits@1",

@@ -99,7 +99,9 @@ def make_inputs(
     if not pair.source.num_entities or not pair.target.num_entities:
         raise InputError("a graph has no entities", remedy="give two graphs with something in them")
     if settings.gold_complete and not len(pair.test):
-        raise InputError("--gold-complete is about gold links, and there are none", remedy="add --gold")
+        raise InputError(
+            "--gold-complete is about gold links, and there are none", remedy="add --gold, or test.tsv to the folder"
+        )
     _, source_ids, target_ids = choose_pool(pair, settings.pool)
     named = pair.without_gold
     more: dict[str, Any] = {"device": device, "checkpoint": None if checkpoint is None else Path(checkpoint)}
@@ -158,8 +160,9 @@ def evaluate(
         return {"links": None, "ranks": None, "coverage": None}
     if ranks is None and len(inputs.settings.embedding) == 1 and not inputs.settings.joint:
         ranks = rank_metrics(inputs.vectors[0], pair.test, inputs.target_ids, pool=pool, progress=inputs.progress)
+    scored = metrics.without_validation(matching, pair.test, pair.valid)
     return {
-        "links": metrics.link_metrics(matching, pair.test, pool=pool, complete=inputs.settings.gold_complete),
+        "links": metrics.link_metrics(scored, pair.test, pool=pool, complete=inputs.settings.gold_complete),
         "ranks": ranks if inputs.settings.embedding else None,
         "coverage": metrics.coverage(decision.candidates, pair.test),
         "gold_ranks": GoldRanks.of(decision.candidates, pair.test),

@@ -67,7 +67,7 @@ def test_products_of_sparse_vectors_score_any_pair():
     rng = np.random.default_rng(0)
     dense = [np.maximum(rng.standard_normal((size, 9), np.float32), 0) for size in (5, 6)]
     vectors = Embeddings(*map(csr_matrix, dense), measure="inner")
-    channel = by_products("words", "words", vectors, make_pairs([(0, 0)]), {"words": 9})
+    channel = by_products("words", "words", "shared words", vectors, make_pairs([(0, 0)]), {"words": 9})
     pairs = make_pairs([(s, t) for s in range(5) for t in range(6)])
     np.testing.assert_allclose(channel.score(pairs)[:, 0], (dense[0] @ dense[1].T).ravel(), rtol=1e-5, atol=1e-6)
     assert (channel.columns, len(channel.proposals)) == (("words",), 1)

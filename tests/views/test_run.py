@@ -36,7 +36,7 @@ def render_run(result, **more):
 
 
 def test_plots_of_confidence(result):
-    drawn = [plot.svg for plot in link_plots(result.matching, result.pair.test)]
+    drawn = [plot.svg for plot in link_plots(result.matching, result.matching, result.pair.test, False)]
     assert ["guide" in svg for svg in drawn] == [False, False, True]
     assert [len(shapes(svg, "polyline")) for svg in drawn] == [0, 2, 1]
     words = len(texts(drawn[2])) - len(texts(drawn[2], **{"class": "tick"}))
@@ -47,7 +47,7 @@ def test_plots_of_confidence(result):
 def test_precision_and_recall_over_the_threshold():
     """Correct at 1.0, wrong at 0.5, correct at 0.25; a fourth gold link is not found."""
     matching = Matching.of([0, 1, 2], [0, 3, 2], [1.0, 0.5, 0.25])
-    svg = link_plots(matching, Links.of([0, 1, 2, 3], [0, 1, 2, 3]))[1].svg
+    svg = link_plots(matching, matching, Links.of([0, 1, 2, 3], [0, 1, 2, 3]), False)[1].svg
     for line, values in zip(all_places(svg), ([1, 1 / 2, 2 / 3], [1 / 4, 1 / 4, 2 / 4]), strict=True):
         expected = [(X0 + x * (X1 - X0), Y0 + y * (Y1 - Y0)) for x, y in zip((1, 0.5, 0.25), values, strict=True)]
         assert line == [pytest.approx(point, abs=0.06) for point in expected]

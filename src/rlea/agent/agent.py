@@ -198,7 +198,7 @@ class Aligner:
         too; for another pair, and after `load`, they have to be given one.
         """
         self._forget()
-        self._evidence = evidence = evidence or self._make_evidence(pair, vectors, progress)
+        evidence = self._evidence_for(pair, vectors, evidence, progress)
         start = self._start(evidence, pair.train)
         games = hold_out(Graphs.of(pair.source, pair.target), start.links, len(start.seeds), self.settings.holdout)
         if games:
@@ -448,7 +448,8 @@ class Aligner:
         self, pair: GraphPair, vectors: Sequence[Embeddings], given: Evidence | None, progress: Progress
     ) -> Evidence:
         """The channels given, or those kept from before where graphs and vectors are the same, or new ones."""
-        known, own = given or self._evidence, [part for part in vectors if not part.is_fitted]
+        own = [part for part in vectors if not part.is_fitted]
+        known = given or self._evidence
         is_same = known is not None and known.pair.source is pair.source and known.pair.target is pair.target
         if known is None or not is_same or known.vectors != own:
             is_own = any(name not in (*CHANNELS, VECTORS) for name, _ in self.layout)
@@ -458,10 +459,13 @@ class Aligner:
                 )
                 raise InputError(
                     fitted if given is None else "the evidence was made for another pair or other vectors",
-                    remedy="give evidence= that is made for them",
+                    remedy="give Aligner.match evidence= that is made for them",
                 )
             known = self._make_evidence(pair, vectors, progress)
-        self._evidence = known
+        if (
+            given is None or self._evidence is None
+        ):  # evidence for another pair must not take the place of the fitted one
+            self._evidence = known
         return known
 
     def _collect(self, evidence: Evidence, start: Bootstrap, certain: Links) -> list[Channel]:

@@ -73,6 +73,17 @@ def link_metrics(matching: Matching, gold: Links, *, pool: str = "test", complet
     )
 
 
+def without_validation(matching: Matching, gold: Links, valid: Links) -> Matching:
+    """The links to score: without those of entities that only validation links know. Gold does not judge them."""
+    sides = (
+        (matching.source_ids, gold.source_ids, valid.source_ids),
+        (matching.target_ids, gold.target_ids, valid.target_ids),
+    )
+    in_gold, in_valid = (np.any([np.isin(ids, known[k]) for ids, *known in sides], axis=0) for k in (0, 1))
+    kept = in_gold | ~in_valid
+    return Matching.of(matching.source_ids[kept], matching.target_ids[kept], matching.confidences[kept])
+
+
 def coverage(candidates: CandidateLists, gold: Links) -> float:
     """The share of gold links that are candidates: an upper bound on the recall of any matcher over them.
 

@@ -143,7 +143,8 @@ def bench_table(results: list[Result]) -> Table:
     if not is_by_evidence(shared):
         search = "" if shared.search["kind"] == "exact" else f" by {search_words(shared)}"
         title = f"{', '.join(shared.settings.embedding)}, {title}, {shared.settings.candidates} candidates{search}"
-    title += " (per cent)" + (f", {hidden_words(shared)} hidden" if shared.settings.hide else "")
+    title += " (per cent)" + (", gold is complete" if shared.settings.gold_complete else "")
+    title += f", {hidden_words(shared)} hidden" if shared.settings.hide else ""
     table = make_table(title, ["matcher"], ("Hits@1", "precision", "recall", "F1", "links", "seconds", "MB"))
     best = max((result.links.f1 for result in results if result.links), default=0.0)
     for result in results:
@@ -170,7 +171,7 @@ def result_table(result: Result) -> Table:
         "links": f"{summary['matched']:,}" + (" (without the seeds)" if len(result.pair.train) else ""),
         "pool": f"{result.pool}",
         **({"hidden": hidden_words(result)} if result.settings.hide else {}),
-        "links that gold can judge": judged,
+        "links that gold can judge": judged + (", gold is complete" if summary["gold_complete"] else ""),
         "Hits@1": percent(summary["hits@1"]),
         "precision": percent(summary["precision"]),
         **({"precision of all links": percent(summary["precision_of_all"])} if has_unjudged else {}),

@@ -60,13 +60,14 @@ def render_run(
     confidences = np.round(matching.confidences.astype(np.float64), DECIMALS)
     matching = Matching.of(matching.source_ids, matching.target_ids, confidences)
     gold, summary, info = pair.test, as_dict(record.get("result")), as_dict(record.get("embedding_info"))
-    complete = _is_complete(summary)
+    complete, scored = _is_complete(summary), metrics.without_validation(matching, gold, pair.valid)
     types = error_types(matching, gold, gold_ranks, None if trace is None else trace.scored_pairs)
-    about = _about(pair, summary, info, [*pair.notes, *notes])
+    told = [*summary.get("notes", pair.notes), *notes]
+    about = _about(pair, summary, info, list(dict.fromkeys(told)))
     sections = [
-        Section("", about + page.tiles(_figures(matching, gold, summary))),
-        Section("", page.plot_cards(link_plots(matching, gold, complete))),
-        Section("Results", _results(summary, matching, gold)),
+        Section("", about + page.tiles(_figures(matching, scored, gold, summary))),
+        Section("", page.plot_cards(link_plots(matching, scored, gold, complete))),
+        Section("Results", _results(summary, matching, scored, gold)),
         Section("What each channel contributed", _channels(summary)),
         Section("Errors by type", _errors(types, summary, has_ranks=gold_ranks is not None)),
         Section("Hardest pairs", _hardest(pair, matching, complete, types, gold_ranks, trace)),
@@ -79,11 +80,16 @@ def render_run(
     return page.render_page(title, [section for section in sections if section.html])
 
 
-def judge_links(matching: Matching, gold: Links, complete: bool = False) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def judge_links(
+    matching: Matching, gold: Links, complete: bool = False, valid: Links | None = None
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Which links are correct and which are wrong, two masks of shape (num_links,); neither if gold cannot judge."""
     correct = np.isin(metrics.pair_keys(matching), metrics.pair_keys(gold))
     judged = np.isin(matching.source_ids, gold.source_ids) | np.isin(matching.target_ids, gold.target_ids)
-    return correct, (judged | complete) & ~correct
+    if complete:
+        scored = metrics.without_validation(matching, gold, valid or Links.empty())
+        judged = np.isin(metrics.pair_keys(matching), metrics.pair_keys(scored))
+    return correct, judged & ~correct
 
 
 # ---- the run and its results ----------------------------------------------------------------------------------------
@@ -104,6 +110,8 @@ def _about(pair: GraphPair, summary: dict[str, Any], info: dict[str, Any], notes
     ]
     if settings:
         text += f" Aligned with {', '.join(settings)}."
+    if _is_complete(summary):
+        text += " Gold is taken as complete."
     if summary.get("cut"):
         text += f" Some links were dropped by {summary['cut']}."
     if not len(pair.test):
@@ -130,11 +138,11 @@ def _search(summary: dict[str, Any]) -> str:
     return f" by {words} ({100 * search['recall']:.1f} % of the exact ones)"
 
 
-def _figures(matching: Matching, gold: Links, summary: dict[str, Any]) -> list[tuple[str, str]]:
+def _figures(matching: Matching, scored: Matching, gold: Links, summary: dict[str, Any]) -> list[tuple[str, str]]:
     """The main figures, each with its meaning."""
     figures = [(f"{len(matching):,}", "links")]
     if len(gold):
-        links = metrics.link_metrics(matching, gold, complete=_is_complete(summary))
+        links = metrics.link_metrics(scored, gold, complete=_is_complete(summary))
         ignored = f"; {links.matched - links.judged:,} not judged" if links.judged < links.matched else ""
         figures += [
             (f"{links.judged:,}", f"judged by gold: {links.correct:,} correct{ignored}"),
@@ -164,12 +172,12 @@ def _channels(summary: dict[str, Any]) -> Markup:
     return paragraph(f"{started}.") + page.table(columns, shown, (1, 2, 3)) + paragraph(note)
 
 
-def _results(summary: dict[str, Any], matching: Matching, gold: Links) -> Markup:
+def _results(summary: dict[str, Any], matching: Matching, scored: Matching, gold: Links) -> Markup:
     """Metrics of links, confidences, candidates, and vectors before matching; time and memory."""
     rows = [("links", f"{len(matching):,}")]
     if len(gold):
         complete = _is_complete(summary)
-        links = metrics.link_metrics(matching, gold, complete=complete)
+        links = metrics.link_metrics(scored, gold, complete=complete)
         rows += [
             ("links that gold can judge", f"{links.judged:,}"),
             ("of which correct", f"{links.correct:,}"),
@@ -179,7 +187,7 @@ def _results(summary: dict[str, Any], matching: Matching, gold: Links) -> Markup
             ("recall", _percent(links.recall)),
             ("F1", _percent(links.f1)),
             ("Hits@1", _percent(links.hits_at_1)),
-            ("expected calibration error", f"{metrics.expected_calibration_error(matching, gold, complete):.3f}"),
+            ("expected calibration error", f"{metrics.expected_calibration_error(scored, gold, complete):.3f}"),
         ]
     if len(gold) and is_number(summary.get("coverage")):
         is_counted = is_number(summary.get("candidates")) and not _is_by_evidence(summary)
@@ -203,13 +211,13 @@ def _is_complete(summary: dict[str, Any]) -> bool:
     return bool(summary.get("gold_complete"))
 
 
-def link_plots(matching: Matching, gold: Links, complete: bool = False) -> list[Plot]:
+def link_plots(matching: Matching, scored: Matching, gold: Links, complete: bool) -> list[Plot]:
     """Confidences and, if gold links are known, precision, recall and calibration."""
     counts, _ = np.histogram(matching.confidences, bins=20, range=(0.0, 1.0))
     plots = [Plot("Links by confidence", bar_plot(counts.tolist(), "confidence", "links"))]
     if not len(gold):
         return plots
-    curve = metrics.precision_recall_curve(matching, gold, complete)
+    curve = metrics.precision_recall_curve(scored, gold, complete)
     last = len(curve.threshold) - 1
     keep = np.unique(np.linspace(0, max(last, 0), CURVE_POINTS).astype(np.intp))[: last + 1]
     lines = {
@@ -219,9 +227,9 @@ def link_plots(matching: Matching, gold: Links, complete: bool = False) -> list[
     svg = lines_plot(lines, "confidence threshold", "share", x_axis=UNIT, y_axis=UNIT)
     note = f"average precision: {curve.average_precision:.2f}"
     plots.append(Plot("Precision and recall by threshold", svg, note))
-    points = [(part.mean_confidence, part.accuracy) for part in metrics.calibration(matching, gold, complete)]
+    points = [(part.mean_confidence, part.accuracy) for part in metrics.calibration(scored, gold, complete)]
     svg = line_plot(points, "confidence", "share that is correct", diagonal=True)
-    note = f"expected calibration error: {metrics.expected_calibration_error(matching, gold, complete):.3f}"
+    note = f"expected calibration error: {metrics.expected_calibration_error(scored, gold, complete):.3f}"
     plots.append(Plot("Calibration (diagonal = perfect)", svg, note))
     return plots
 
@@ -253,7 +261,7 @@ def _hardest(
 ) -> Markup:
     """Wrong and missed links with their neighbourhoods; without gold links, the least confident ones."""
     is_judged = len(pair.test) > 0
-    hardest = HardestPairs(pair, matching, judge_links(matching, pair.test, complete)[1], ranks, trace)
+    hardest = HardestPairs(pair, matching, judge_links(matching, pair.test, complete, pair.valid)[1], ranks, trace)
     wrong = hardest.wrong_links()
     missed = hardest.missed_links(types, [one.source_id for one in wrong])
     groups = {
@@ -285,7 +293,7 @@ def _training(info: dict[str, Any]) -> Markup:
 
 def _examples(pair: GraphPair, matching: Matching, complete: bool) -> list[Section]:
     """Some confident links, the least confident, and the wrong ones."""
-    correct, wrong = judge_links(matching, pair.test, complete)
+    correct, wrong = judge_links(matching, pair.test, complete, pair.valid)
     order = np.argsort(-matching.confidences, kind="stable")
     wrong_places = order[wrong[order]]
     tables = {
