@@ -95,16 +95,10 @@ def levels(confidences):
     return [round(float((confidences >= level).mean()), 4) if len(confidences) else 0.0 for level in LEVELS]
 
 
-def calibration_error(confidences, right):
-    """Mean distance of confidence and share of right links, over ten bins of confidence; gold is complete."""
-    bins = np.minimum((10 * confidences).astype(int), 9)
-    parts = [bins == number for number in range(10) if (bins == number).any()]
-    return float(sum(part.mean() * abs(confidences[part].mean() - right[part].mean()) for part in parts))
-
-
 def measure(name, share, data):
     """One pair at one share: what its right and wrong links and those of the halves are given."""
     import rlea
+    from rlea.evaluation.metrics import expected_calibration_error
     from rlea.search.pairs import Pairs, numbers
 
     pair, gold = cut(*read_pair(name, data), share)
@@ -115,7 +109,7 @@ def measure(name, share, data):
     )
     row = {"pair": name, "share": share, "fingerprint": pair.fingerprint, "gold": len(gold), "links": len(links)}
     row |= {"f1": round(2 * int(right.sum()) / max(1, len(links) + len(gold)), 4)}
-    row |= {"ece": round(calibration_error(links.confidences, right), 4)}
+    row |= {"ece": round(expected_calibration_error(links, gold, complete=True), 4)}
     row |= {"right": levels(links.confidences[right]), "wrong": levels(links.confidences[~right])}
     for side, graph in (("source halves", pair.source), ("target halves", pair.target)):
         row[side] = levels(agent.match(halves(graph), pool="all").confidences)

@@ -157,17 +157,19 @@ class Result:
     @property
     def cautions(self) -> tuple[str, ...]:
         """What is to be known before links or scores are trusted."""
-        from rlea.agent.agent import FEW_SEEDS
-
         told, links, start = [], self.links, self.info.get("bootstrap")
         if links is not None and links.judged < MANY_JUDGED * links.matched:
             told.append(
                 f"gold judges {links.judged:,} of {links.matched:,} links, and precision is of these alone; if "
                 "entities without a gold link have no counterpart, add --gold-complete"
             )
-        if start and self.cut and start["seeds"] < FEW_SEEDS:
+        if start and self.cut:
+            from rlea.agent.agent import FEW_SEEDS  # loaded already: the agent has decided
+
             option, _, _ = self.cut.partition(" ")
-            told.append(f"confidences were learned from pairs that nobody has confirmed, so {option} may miss its aim")
+            if start["seeds"] < FEW_SEEDS:
+                reason = "confidences were learned from pairs that nobody has confirmed"
+                told.append(f"{reason}, so {option} may miss its aim")
         return tuple(told)
 
 

@@ -448,23 +448,18 @@ class Aligner:
         self, pair: GraphPair, vectors: Sequence[Embeddings], given: Evidence | None, progress: Progress
     ) -> Evidence:
         """The channels given, or those kept from before where graphs and vectors are the same, or new ones."""
-        own = [part for part in vectors if not part.is_fitted]
-        known = given or self._evidence
+        known, own = given or self._evidence, [part for part in vectors if not part.is_fitted]
         is_same = known is not None and known.pair.source is pair.source and known.pair.target is pair.target
         if known is None or not is_same or known.vectors != own:
             is_own = any(name not in (*CHANNELS, VECTORS) for name, _ in self.layout)
             if is_own or given is not None or (known is not None and type(known) is not Evidence):
-                fitted = (
-                    "the agent was fitted with evidence of your own, and there is none for this pair and these vectors"
-                )
-                raise InputError(
-                    fitted if given is None else "the evidence was made for another pair or other vectors",
-                    remedy="give Aligner.match evidence= that is made for them",
-                )
+                problem = "the evidence was made for another pair or other vectors"
+                if given is None:
+                    problem = "the agent was fitted with evidence of your own; there is none for this pair and vectors"
+                raise InputError(problem, remedy="give Aligner.match evidence= that is made for them")
             known = self._make_evidence(pair, vectors, progress)
-        if (
-            given is None or self._evidence is None
-        ):  # evidence for another pair must not take the place of the fitted one
+        # What is given for another pair must not take the place of the evidence that the agent was fitted with.
+        if given is None or self._evidence is None:
             self._evidence = known
         return known
 

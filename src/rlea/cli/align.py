@@ -167,8 +167,7 @@ def align(
     out.print(f"[bold]{as_text(describe(pair))}[/bold]")
     terminal.show_notes(pair, quiet)
     out.print(terminal.result_table(result))
-    for caution in result.cautions:
-        out.print(f"[yellow]Note:[/yellow] {as_text(caution)}.")
+    terminal.show_cautions(result)
     terminal.show_strings(result)
     if (contributed := terminal.channel_table(result)) is not None:
         out.print(contributed)

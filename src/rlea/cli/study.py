@@ -72,8 +72,7 @@ def bench(
     out.print(f"[bold]{as_text(terminal.describe(pair))}[/bold]")
     terminal.show_notes(pair, quiet)
     out.print(terminal.bench_table(results))
-    for caution in results[0].cautions:
-        out.print(f"[yellow]Note:[/yellow] {as_text(caution)}.")
+    terminal.show_cautions(results[0])
     terminal.show_strings(results[0])
 
 

@@ -106,6 +106,12 @@ def show_notes(pair: GraphPair, quiet: bool) -> None:
         err.print(f"[yellow]Note:[/yellow] {as_text(note)}")
 
 
+def show_cautions(result: Result) -> None:
+    """Print what is to be known before links or scores are trusted."""
+    for caution in result.cautions:
+        out.print(f"[yellow]Note:[/yellow] {as_text(caution)}.")
+
+
 def show_strings(result: Result) -> None:
     """Print the string baseline; yellow if it solves most of the links."""
     if result.strings is not None:
