@@ -20,6 +20,7 @@ from rlea.progress import Progress, silent
 
 if TYPE_CHECKING:
     from rlea.agent.agent import Aligner
+    from rlea.agent.overlap import RightLinks
     from rlea.agent.trace import Trace
     from rlea.graph import GraphPair, Ids
     from rlea.matching import Matching, Task
@@ -57,6 +58,7 @@ class Decision:
     schema: Schema = field(default_factory=Schema)  # what corresponds besides entities
     info: dict[str, Any] = field(default_factory=dict)  # for the record
     contributions: Callable[[Matching], list[dict[str, Any]]] | None = None  # what channels contributed to links
+    right: RightLinks | None = None  # how many of the links are; None where confidences are not calibrated
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,6 +283,7 @@ def by_agent(inputs: Inputs) -> Decision:
         next((one.info["schema"] for one in channels if one.name == PARIS), Schema()),
         {**info, **about},
         lambda links: contributions(channels, links, list(wanted), pools),
+        outcome.right,
     )
 
 

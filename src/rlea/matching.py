@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 Doubles = NDArray[np.float64]
 
+LEAST = 0.4  # confidence of a link that the agent writes by default: below, it is a guess
+
 
 @dataclass(frozen=True, eq=False)
 class Task:
@@ -75,8 +77,15 @@ class Matching:
 
     def at_least(self, threshold: float) -> Matching:
         """The links with at least this confidence."""
-        kept = self.confidences >= threshold
-        return Matching.of(self.source_ids[kept], self.target_ids[kept], self.confidences[kept])
+        return self.some(self.confidences >= threshold)
+
+    def without(self, others: Matching) -> Matching:
+        """The links of sources that the others have no link of."""
+        return self.some(~np.isin(self.source_ids, others.source_ids))
+
+    def some(self, chosen: NDArray[np.bool_]) -> Matching:
+        """The chosen links."""
+        return Matching.of(self.source_ids[chosen], self.target_ids[chosen], self.confidences[chosen])
 
 
 def threshold_for(confidences: Doubles, precision: float) -> float:
@@ -96,16 +105,16 @@ def keep_sure(matching: Matching, precision: float) -> Matching:
     return matching.at_least(threshold_for(matching.confidences, precision))
 
 
-def keep_worthwhile(matching: Matching, most: int) -> Matching:
+def keep_worthwhile(matching: Matching, most: float, least: float = 0.0) -> Matching:
     """The surest links, as many as make the expected F1 greatest if confidences are calibrated.
 
-    `most` is the number of links that could be right.
+    `most` is the number of links that could be right; `least` the lowest confidence of a link that is kept.
     """
     ordered = np.sort(matching.confidences)[::-1]
     if not len(ordered):
         return matching
     expected = 2 * np.cumsum(ordered) / (np.arange(1, len(ordered) + 1) + most)
-    return matching.at_least(ordered[np.argmax(expected)])
+    return matching.at_least(max(float(ordered[np.argmax(expected)]), least))
 
 
 def toy_task(like: Embeddings) -> Task:

@@ -20,12 +20,15 @@ from rlea.graph.masking import hide
 from rlea.io.read import read
 from rlea.models import MODELS
 from rlea.progress import Progress, counted, silent
-from rlea.result import Result, write
+from rlea.result import Overlap, Result, write
 from rlea.settings import AlignSettings, check_settings, settle
 
 if TYPE_CHECKING:
+    from rlea.agent.overlap import RightLinks
     from rlea.evaluation.ranks import RankMetrics
     from rlea.matching import Matching
+
+FEWEST_PROMISED = 50  # links from which on a precision can be promised
 
 __all__ = ["AlignSettings", "Result", "align", "compare", "evaluate", "read", "write"]
 
@@ -111,7 +114,8 @@ def make_inputs(
 def conclude(pair: GraphPair, inputs: Inputs, decision: Decision, ranks: RankMetrics | None = None) -> Result:
     """Cut and evaluate what was decided; `ranks` are those of the same vectors, if they are known already."""
     settings, clock = inputs.settings, inputs.clock
-    matching = cut_links(decision.matching, settings, min(len(inputs.source_ids), len(inputs.target_ids)))
+    most = min(len(inputs.source_ids), len(inputs.target_ids))
+    matching = cut_links(decision.matching, settings, most, decision.right)
     inputs.progress("match", 1, 1, counted(len(matching), "link"))
     peak = peak_memory.peak_mb()
     info = decision.info
@@ -132,19 +136,30 @@ def conclude(pair: GraphPair, inputs: Inputs, decision: Decision, ranks: RankMet
         trace=decision.trace,
         search=inputs.search if uses_candidates(settings) else {"kind": "evidence"},
         schema=decision.schema,
+        doubtful=decision.matching.without(matching),
+        overlap=None
+        if decision.right is None
+        else Overlap(decision.right.value, decision.right.low, decision.right.high, most),
         **scores,
     )
 
 
-def cut_links(matching: Matching, settings: AlignSettings, most: int) -> Matching:
-    """Leave out what the settings would not have; `most` is how many links there could be."""
-    from rlea.matching import keep_sure, keep_worthwhile
+def cut_links(matching: Matching, settings: AlignSettings, most: int, right: RightLinks | None = None) -> Matching:
+    """Leave out what the settings would not have; `most` is how many links there could be, `right` how many are."""
+    from rlea.matching import LEAST, keep_sure, keep_worthwhile
 
     if settings.precision:
-        matching = keep_sure(matching, settings.precision)
+        if right is None or len(matching) < FEWEST_PROMISED:
+            raise InputError(
+                f"--precision {settings.precision:g} cannot be promised: there is too little to learn from",
+                remedy="give seeds, 100 or more, and all evidence, or use --threshold",
+            )
+        return keep_sure(matching, settings.precision)
     if settings.threshold:
-        matching = matching.at_least(settings.threshold)
-    return keep_worthwhile(matching, most) if settings.abstain else matching
+        return matching.at_least(settings.threshold)
+    if settings.keep == "all" or (settings.keep == "auto" and right is None):
+        return matching
+    return keep_worthwhile(matching, most) if right is None else keep_worthwhile(matching, right.value, LEAST)
 
 
 def evaluate(

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 from rlea.deciders import DECIDERS
 from rlea.evidence import VECTORS
 from rlea.graph.schema import Schema
+from rlea.matching import Matching
 from rlea.models import MODELS
 from rlea.models.embed import shown_uses
+from rlea.progress import counted
 from rlea.settings import AlignSettings, evidence_uses
 
 if TYPE_CHECKING:
@@ -22,10 +24,40 @@ if TYPE_CHECKING:
     from rlea.evaluation.ranks import RankMetrics
     from rlea.evaluation.string_baseline import StringProbe
     from rlea.graph import GraphPair
-    from rlea.matching import Matching
 
 SHOWN = 10  # rows of the HTML form
+NOTHING = 0.01  # share of entities with a counterpart below which graphs may share nothing
+WORTH_A_LOOK = 0.05  # confidence from which on a link that was left out is listed
+DOUBTFUL = "doubtful.tsv"  # where it is listed
 MANY_JUDGED = 0.9  # share of links that gold should judge; below, a run says so
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """How many entities have a counterpart, of those of the smaller side that were to be linked: an estimate."""
+
+    shared: float
+    low: float
+    high: float
+    entities: int
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether so little seems to be shared that it may be nothing."""
+        return self.shared < max(1.0, NOTHING * self.entities)
+
+    def tell(self) -> str:
+        """One sentence for people."""
+        if self.is_nothing:
+            return "These graphs appear to share no entities"
+        share, low, high = (f"{100 * part / max(1, self.entities):.0f}" for part in (self.shared, self.low, self.high))
+        about = f"about {self.shared:,.0f} of {counted(self.entities, 'entity')} seem to have a counterpart"
+        return f"{about} ({share} %, between {low} and {high} %)".capitalize()
+
+    def as_dict(self) -> dict[str, Any]:
+        """For the record."""
+        counts = {name: round(getattr(self, name), 1) for name in ("shared", "low", "high")}
+        return {**counts, "entities": self.entities, "told": self.tell()}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -53,6 +85,8 @@ class Result:
     search: dict[str, Any] = field(default_factory=lambda: {"kind": "exact"})  # how candidates were found, its recall
     strings: StringProbe | None = None  # what equal strings would solve of the gold links, nothing hidden
     schema: Schema = field(default_factory=Schema)  # relations, attributes and classes that correspond
+    doubtful: Matching = field(default_factory=lambda: Matching.of([], [], []))  # links found and left out
+    overlap: Overlap | None = None  # how much the graphs share; None where confidences are not calibrated
 
     def __len__(self) -> int:
         return len(self.matching)
@@ -117,9 +151,16 @@ class Result:
     @property
     def cut(self) -> str:
         """Which links were left out, in the words of the command line; empty where none was."""
-        given = {"--precision": self.settings.precision, "--threshold": self.settings.threshold}
+        settings = self.settings
+        given = {"--precision": settings.precision, "--threshold": settings.threshold}
         numbers = [f"{option} {value:g}" for option, value in given.items() if value]
-        return "--abstain" if self.settings.abstain else " ".join(numbers)
+        is_cut = settings.keep == "worthwhile" or (settings.keep == "auto" and self.overlap is not None)
+        return " ".join(numbers) or ("--keep worthwhile" if is_cut else "")
+
+    @property
+    def expected_right(self) -> float | None:
+        """How many of the links are expected to be right; None where confidences are not calibrated."""
+        return None if self.overlap is None else float(self.matching.confidences.sum())
 
     def summary(self) -> dict[str, Any]:
         """One flat object for machines; scores are null where no gold links are known."""
@@ -135,6 +176,9 @@ class Result:
             "channels": self.info.get("channels", []),
             "pool": self.pool,
             "cut": self.cut,
+            "doubtful": len(self.doubtful),
+            "expected_right": None if self.expected_right is None else round(self.expected_right, 1),
+            "overlap": None if self.overlap is None else self.overlap.as_dict(),
             "hidden": list(self.settings.hide),
             "hits@1": None if links is None else links.hits_at_1,
             "precision": None if links is None else links.precision,
@@ -157,19 +201,12 @@ class Result:
     @property
     def cautions(self) -> tuple[str, ...]:
         """What is to be known before links or scores are trusted."""
-        told, links, start = [], self.links, self.info.get("bootstrap")
+        told, links = [], self.links
         if links is not None and links.judged < MANY_JUDGED * links.matched:
             told.append(
                 f"gold judges {links.judged:,} of {links.matched:,} links, and precision is of these alone; if "
                 "entities without a gold link have no counterpart, add --gold-complete"
             )
-        if start and self.cut:
-            from rlea.agent.agent import FEW_SEEDS  # loaded already: the agent has decided
-
-            option, _, _ = self.cut.partition(" ")
-            if start["seeds"] < FEW_SEEDS:
-                reason = "confidences were learned from pairs that nobody has confirmed"
-                told.append(f"{reason}, so {option} may miss its aim")
         return tuple(told)
 
 
@@ -194,6 +231,8 @@ def render(result: Result) -> tuple[dict[str, Any], str]:
 def write(folder: str | Path, result: Result) -> list[Path]:
     """Links in all formats, the record of the run and the report: all of them or none. Seeds are not repeated.
 
+    Links that were left out and are worth a look are in doubtful.tsv.
+
     >>> import rlea, tempfile
     >>> result = rlea.align(rlea.read_demo(), matcher="mutual")
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -204,6 +243,7 @@ def write(folder: str | Path, result: Result) -> list[Path]:
     from rlea.evaluation.gold_ranks import GOLD_RANKS
     from rlea.io.writers import LinkRows, MappingSet, justification_of, write_links
     from rlea.io.writers.schema import SCHEMA_FILES, schema_files
+    from rlea.io.writers.tsv import put_links_tsv
     from rlea.record import as_json
 
     pair, settings = result.pair, result.settings
@@ -224,10 +264,13 @@ def write(folder: str | Path, result: Result) -> list[Path]:
     extra: dict[str, Any] = {"run.json": as_json(record), "report.html": page}
     kept = {DECISIONS: result.trace, GOLD_RANKS: result.gold_ranks}
     extra |= {name: part.put for name, part in kept.items() if part is not None}
+    doubtful = result.doubtful.at_least(WORTH_A_LOOK)
+    if len(doubtful):
+        extra[DOUBTFUL] = lambda path: put_links_tsv(path, LinkRows.of(doubtful, pair.source, pair.target))
     extra |= schema_files(result.schema)
     is_run = (Path(folder) / "run.json").exists()  # else what is there is somebody else's
     written = write_links(folder, LinkRows.of(result.matching, pair.source, pair.target), about=about, extra=extra)
-    for name in (*kept, *SCHEMA_FILES):
+    for name in (*kept, *SCHEMA_FILES, DOUBTFUL):
         if is_run and name not in extra:
             (Path(folder) / name).unlink(missing_ok=True)  # of an earlier run, whose links are gone
     return written

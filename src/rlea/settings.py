@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 MOST_FUSED = 100_000  # entities of the larger graph up to which `auto` takes all evidence
 SEARCHES = ("auto", "exact", "approximate")
+KEPT = ("auto", "worthwhile", "all")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +45,9 @@ class AlignSettings:
     pool: str = "auto"  # the pair's own: "test" for benchmark folders, "all" for two graphs of one's own
     precision: float = 0.0  # keep only the surest links, so many that this share should be right; 0 keeps all
     threshold: float = 0.0  # keep only links with at least this confidence; 0 keeps all
-    abstain: bool = False  # leave out links that are more likely to cost F1 than to earn it
+    # worthwhile: links that the expected F1 gains from; all: as doubtful as they may be. By default worthwhile where
+    # the agent decides, whose confidences are calibrated, and all for other matchers.
+    keep: str = "auto"
     joint: int = 0  # rounds in which the agent's sure links train the vectors anew
     agent: str = ""  # a file with a trained agent, in place of training one
     preset: str = ""  # of the paper's agent, in place of the agent
@@ -122,6 +125,11 @@ def check_settings(
     # The settings alone do not say what `auto` will be: all evidence, unless the graphs are very large.
     has_agent = any(DECIDERS[name].channels for name in names) or settings.matcher == "auto"
     check_numbers(settings)
+    uncalibrated = [name for name in names if not DECIDERS[name].channels or is_paper(replace(settings, matcher=name))]
+    if settings.precision and uncalibrated:
+        who = "the paper's agent" if is_paper(settings) else uncalibrated[0]
+        remedy = "use --threshold, or --matcher fused"
+        raise InputError(f"{who} has no calibrated confidences, so --precision cannot be promised", remedy=remedy)
     check_agent(settings, names)
     check_channels(settings, names, has_agent, is_comparison=len(deciders) > 0)
     check_embeddings(settings, names, device)
@@ -138,10 +146,12 @@ def check_numbers(settings: AlignSettings) -> None:
     for option, value in (("--precision", settings.precision), ("--threshold", settings.threshold)):
         if not 0 <= value <= 1:
             raise InputError(f"{option} is {value}", remedy="give a number from 0 to 1, such as 0.95")
-    given = {"--precision": settings.precision, "--threshold": settings.threshold, "--abstain": settings.abstain}
+    if settings.keep not in KEPT:
+        raise InputError(f"unknown word {settings.keep!r} of --keep", remedy=f"use one of {', '.join(KEPT)}")
+    given = {"--precision": settings.precision, "--threshold": settings.threshold, "--keep": settings.keep != "auto"}
     cuts = [option for option, value in given.items() if value]
     if len(cuts) > 1:
-        remedy = "give one: a precision, a lowest confidence, or --abstain for as many links as F1 gains from"
+        remedy = "give one: a precision, a lowest confidence, or what to keep"
         raise InputError(f"{cuts[0]} and {cuts[1]} both say which links to leave out", remedy=remedy)
     if settings.pool not in ("auto", "test", "all"):
         raise InputError(f"unknown pool {settings.pool!r}", remedy="use test or all")

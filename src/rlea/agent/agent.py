@@ -22,10 +22,12 @@ from numpy.typing import NDArray
 
 from rlea.agent.bootstrap import Bootstrap, are_enough, bootstrap, count_votes
 from rlea.agent.calibration import Calibration, log_odds
-from rlea.agent.features import Features
+from rlea.agent.features import SIGNS, Features
 from rlea.agent.holdout import HeldOut, HoldoutSettings, hold_out, unseeded
 from rlea.agent.learning import Examples, all_and_true, supervise
 from rlea.agent.memory import Graphs
+from rlea.agent.null_model import halve, num_draws, split, take_out
+from rlea.agent.overlap import RightLinks, shift_share
 from rlea.agent.pair_scorer import PairScorer, ScorerSettings
 from rlea.agent.passes import (
     LOWEST,
@@ -39,19 +41,20 @@ from rlea.agent.passes import (
     play_learned,
 )
 from rlea.agent.propagation import PropagationSettings
+from rlea.agent.verification import NullRows, verify
 from rlea.errors import InputError
 from rlea.evidence import CHANNELS, STRUCTURE, VECTORS
 from rlea.evidence.channel import Channel, ScoreTable, describe_pairs, join_proposals, silent_channel
 from rlea.evidence.collect import Evidence
 from rlea.evidence.vectors import vector_channels
-from rlea.graph import GraphPair, Ids, Links, choose_pool
+from rlea.graph import GraphPair, Ids, KnowledgeGraph, Links, choose_pool
 from rlea.io.agent_files import load_agent_file, save_agent_file
 from rlea.matching import Matching, keep_sure
 from rlea.progress import Progress, silent
 from rlea.search.embeddings import Embeddings
 from rlea.search.pairs import Floats, Pairs, is_near, leads, numbers
 
-FORMAT = "rlea aligner 1"
+FORMAT = "rlea aligner 2"
 FEW_SEEDS = 100  # from so many on the pair scorer and the confidences are learned, from seeds and not from pseudo-seeds
 # With fewer, structure and fitted vectors alone, and no validation links to say otherwise, fixed passes do better.
 FEW_FOR_STRUCTURE = 1000
@@ -114,6 +117,7 @@ class Outcome:
     passes: list[Decisions]  # the last of the fixed ones, then the learned ones
     channels: list[Channel]
     bootstrap: Bootstrap
+    right: RightLinks | None = None  # how many of the links are, where that is known
 
     @property
     def last(self) -> Decisions:
@@ -167,6 +171,7 @@ class Aligner:
         self.channel_scorer: PairScorer | None = None  # None where there was nothing to learn from
         self.pair_scorer: PairScorer | None = None  # None without structure or with few seeds, too
         self.calibration = Calibration()  # of learned passes, from held-out games
+        self.base = 0.0  # share of right links there; 0 where nothing was calibrated
         self.final_calibration: Calibration | None = None  # of the last pass, where fitted vectors have their say
         self.weights = Weights(self.settings.passes.propagation)
         self.history: list[dict[str, Any]] = []
@@ -304,7 +309,10 @@ class Aligner:
             rows.append(log_odds(last.pairs, last.logits)[last.places[known]])
             right.append(is_right[known])
             progress("agent: calibration", part + 1, len(games))
-        self.calibration = Calibration.fit(np.concatenate(rows), np.concatenate(right)) or Calibration()
+        answers = np.concatenate(right)
+        fitted = Calibration.fit(np.concatenate(rows), answers)
+        self.calibration = fitted or Calibration()
+        self.base = float(answers.mean()) if fitted is not None else 0.0
 
     def _make_scorer(self, parts: list[Examples], settings: ScorerSettings) -> PairScorer:
         features, true_features = all_and_true(parts)
@@ -438,7 +446,81 @@ class Aligner:
         is_rated = weights.is_learned or self.pair_scorer is None  # as the held-out games were decided
         final = self.final_calibration or (self.calibration if is_rated else Calibration())
         passes[-1] = _rated(passes[-1], final)
-        return Outcome(passes, [*found, *fitted], start)
+        right = None
+        # Pseudo-seeds are the easy links: confidences that are calibrated on them do not hold. Null models do.
+        if len(start.seeds) < FEW_SEEDS and channels and not fitted and type(evidence) is Evidence:
+            passes[-1], right = self._verified(evidence, start, problem, channels, passes[-1], progress)
+        elif self.base and final is self.calibration:
+            shifted, right = shift_share(passes[-1].confidences.astype(np.float64), self.base)
+            passes[-1] = replace(passes[-1], confidences=np.asarray(shifted, np.float32))
+        return Outcome(passes, [*found, *fitted], start, right)
+
+    def _verified(
+        self,
+        evidence: Evidence,
+        start: Bootstrap,
+        problem: Problem,
+        channels: list[Channel],
+        last: Decisions,
+        progress: Progress,
+    ) -> tuple[Decisions, RightLinks]:
+        """The same links with confidences by null models: the same agent plays games in which every link is wrong."""
+        num_entities = min(len(problem.source_ids), len(problem.target_ids))
+        draws = num_draws(num_entities)
+        rows = self._link_rows(problem, channels, last)
+        taken_out, places, unrelated = [rows[:0]], [np.zeros(0, np.int64)], [rows[:0]]
+        num_halved = 0
+        for draw in range(draws):
+            progress("agent: null models", draw, draws)
+            less = take_out(problem, last, draw)
+            decisions = self._play(less.problem, channels)
+            freed = less.is_freed(decisions)
+            taken_out.append(self._link_rows(less.problem, channels, decisions)[freed])
+            places.append(less.matches_of(decisions, last)[freed])
+            for graph, side in ((evidence.pair.source, "source"), (evidence.pair.target, "target")):
+                unrelated.append(self._play_halves(graph, draw, evidence, side, channels))
+                num_halved += graph.num_entities // 2
+        progress("agent: null models", draws, draws)
+        null = NullRows(np.concatenate(unrelated), np.concatenate(taken_out), np.concatenate(places), num_halved)
+        confidences, right = verify(rows, num_entities, null, *self._link_signs(channels))
+        return replace(last, confidences=np.asarray(confidences, np.float32)), right
+
+    def _play_halves(
+        self, graph: KnowledgeGraph, draw: int, evidence: Evidence, side: str, channels: list[Channel]
+    ) -> Floats:
+        """Features of the links that the agent finds between two halves of one graph, by the pair's channels."""
+        halves = split(graph, draw)
+        pair = halve(graph, halves)
+        vectors = []
+        for part in evidence.vectors:
+            every = part.source if side == "source" else part.target
+            vectors.append(replace(part, source=every[halves[0]], target=every[halves[1]]))
+        own = Evidence(pair, encoder=self.encoder, vectors=vectors)
+        start = bootstrap(Links.empty(), own.collect(Links.empty(), Links.empty(), self.channels))
+        found = {(one.name, one.columns): one for one in own.collect(Links.empty(), start.links, self.channels)}
+        alike = [found.get((one.name, one.columns)) or silent_channel(one.name, one.columns) for one in channels]
+        problem = Problem(Graphs.of(pair.source, pair.target), Links.empty(), *pair.entity_ids)
+        return self._link_rows(problem, alike, self._play(problem, alike))
+
+    def _play(self, problem: Problem, channels: list[Channel]) -> Decisions:
+        """The fixed passes, from channels alone."""
+        prior = replace(self._prior(problem, channels), propagation=self.weights.propagation)
+        return play_fixed(problem, self.settings.passes, prior)
+
+    def _link_rows(self, problem: Problem, channels: list[Channel], decisions: Decisions) -> Floats:
+        """Features of links, (num_links, num_features): channels, their logit, matches around, lead over rivals."""
+        what, places = self._describe(channels, decisions.pairs), decisions.places
+        around = features_of(problem, self.settings.passes, decisions).columns[places]
+        odds = log_odds(decisions.pairs, decisions.logits)[places]
+        return np.column_stack([what.features[places], what.logits[places], around, odds]).astype(np.float32)
+
+    def _link_signs(self, channels: list[Channel]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Of the features of links: which way each points, and the slopes to begin with, those of the mean log-odds."""
+        of_channels = [sign for channel in channels for sign in channel.signs]
+        signs = np.array([*of_channels, 1, *SIGNS, 1, 1, 1], np.float64)
+        prior = np.zeros(len(signs))
+        prior[-3:-1] = 0.5
+        return signs, prior
 
     def _check_fitted(self) -> None:
         if not self.is_fitted:
@@ -573,6 +655,7 @@ class Aligner:
             "layout": self.layout,
             "scorers": {name: [part.width, part.parts] for name, part in scorers.items() if part is not None},
             "calibration": asdict(self.calibration),
+            "base": self.base,
             "final_calibration": None if self.final_calibration is None else asdict(self.final_calibration),
             "weights": asdict(self.weights),
             "history": self.history,
@@ -610,7 +693,7 @@ class Aligner:
             own = {key.removeprefix(start): array for key, array in arrays.items() if key.startswith(start)}
             scorer.load_state(own)
         agent.channel_scorer, agent.pair_scorer = loaded.get("channels"), loaded.get("pairs")
-        agent.calibration = Calibration(**about["calibration"])
+        agent.calibration, agent.base = Calibration(**about["calibration"]), float(about["base"])
         final = about["final_calibration"]
         agent.final_calibration = None if final is None else Calibration(**final)
         weights = about["weights"]

@@ -37,6 +37,12 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "lead": ("lead source", "lead target"),
 }
 COLUMNS: tuple[str, ...] = tuple(name for names in GROUPS.values() for name in names)
+# What speaks for a pair, and what against it; openness and degrees do neither.
+_AGAINST, _NEITHER = (
+    ("missing source", "missing target", "unequal"),
+    (*GROUPS["openness"], *GROUPS["kind"][2:4], "larger"),
+)
+SIGNS: tuple[int, ...] = tuple(-1 if name in _AGAINST else 0 if name in _NEITHER else 1 for name in COLUMNS)
 NUM_COUNTED = 17  # columns that compiled code fills: all before similarity
 
 MAX_EDGES = 256  # of a hub that are used; more would not change a decision

@@ -31,7 +31,7 @@ class HoldoutSettings:
     most: int = 1000  # held-out links of a game that are learned from: more cost time and teach no more
     # Share of the held-out targets that are taken out of the game as well: their sources are dangling, and the agent
     # learns what that looks like.
-    dangling: float = 0.1
+    dangling: float = 0.3
 
     def __post_init__(self) -> None:
         if self.parts < 2 or not 0 <= self.dangling < 1:

@@ -89,20 +89,22 @@ def align(
     precision: Annotated[
         float,
         typer.Option(
-            help="Keep only the surest links, so many that this share is right (0.95).", rich_help_panel=DECISION
+            help="Keep only the surest links, so many that this share is right (0.95); refused where that cannot be "
+            "promised.",
+            rich_help_panel=DECISION,
         ),
     ] = 0.0,
     threshold: Annotated[
         float, typer.Option(help="Keep only links with at least this confidence.", rich_help_panel=DECISION)
     ] = 0.0,
-    abstain: Annotated[
-        bool,
+    keep: Annotated[
+        str,
         typer.Option(
-            "--abstain",
-            help="Leave out links that cost more F1 than they bring; for graphs where many have no counterpart.",
+            help="Which links are written: [cyan]worthwhile[/cyan], those that the expected F1 gains from (the default "
+            "where the agent decides), or [cyan]all[/cyan], however doubtful.",
             rich_help_panel=DECISION,
         ),
-    ] = False,
+    ] = "auto",
     agent: Annotated[
         str, typer.Option(help="A trained agent (`rlea train`), in place of training one.", rich_help_panel=DECISION)
     ] = "",
@@ -144,7 +146,7 @@ def align(
             pool=pool,
             precision=precision,
             threshold=threshold,
-            abstain=abstain,
+            keep=keep,
             joint=joint,
             agent=agent,
             preset=preset,
@@ -167,6 +169,7 @@ def align(
     out.print(f"[bold]{as_text(describe(pair))}[/bold]")
     terminal.show_notes(pair, quiet)
     out.print(terminal.result_table(result))
+    terminal.show_overlap(result)
     terminal.show_cautions(result)
     terminal.show_strings(result)
     if (contributed := terminal.channel_table(result)) is not None:

@@ -50,6 +50,7 @@ def bench(
         raise InputError("--matchers names none", remedy="use all, or names with commas between them")
     with progress_bars(quiet or json_) as report:
         settings = AlignSettings(
+            keep="all",  # matchers are compared by all that they decide
             embedding=tuple(embedding or ()),
             matcher=names[0],
             candidates=candidates,

@@ -42,6 +42,7 @@ class Channel:
     # Made with the seeds, so its scores give held-out seeds away: it takes no part in what is learned from these.
     is_fitted: bool = False
     csls: Csls | None = None  # of vectors: for scoring pairs in compiled code
+    against: tuple[str, ...] = ()  # columns in which higher is worse
 
     def is_best(self) -> NDArray[np.bool_]:
         """Which proposals are mutual best: above 0 and above every other proposal of either entity."""
@@ -55,6 +56,11 @@ class Channel:
     def width(self) -> int:
         """Number of features that `describe_pairs` makes of it."""
         return len(self.columns) + 2
+
+    @property
+    def signs(self) -> list[int]:
+        """Of each of these features: 1 if it speaks for a pair, -1 if against it."""
+        return [*(-1 if column in self.against else 1 for column in self.columns), 1, 1]
 
 
 def silent_channel(name: str, columns: tuple[str, ...]) -> Channel:

@@ -1,11 +1,13 @@
-"""Word vectors: all texts about an entity, and those about its neighbours, as bags of words.
+"""Word vectors: all texts about an entity, and those about its neighbours, as bags of words; and as bags of letters.
 
 A name is one text of many. "album by Brad Paisley" may describe an entity in one graph, while in the other graph the
 album's name or its neighbour has the same words. Words of only one graph, and very frequent words, are left out.
+Letters, three in a row, find what words do not: codes that are spelled differently (KXTS108W, KX-TS108W), and typos.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -29,10 +31,11 @@ PROPOSALS = 10  # nearest of every entity, both ways
 MOST_SEARCHED = 3_000_000_000
 
 
-def word_vectors(pair: GraphPair) -> tuple[Embeddings, Embeddings]:
-    """TF-IDF vectors of the words of every entity, and of these with its neighbours' words; unit rows, inner product.
+def word_vectors(pair: GraphPair) -> tuple[Embeddings, Embeddings, Embeddings]:
+    """TF-IDF vectors of every entity: its words, these with its neighbours' words, its letters. Inner product.
 
-    A word weighs 1 + log(count) times its rarity among the entities of both graphs.
+    Rows have unit length. A word, or three letters in a row, weighs 1 + log(count) times its rarity among the entities
+    of both graphs.
     """
     texts = [texts_of(graph) for graph in (pair.source, pair.target)]
     # Words are separated by blanks; a letter or digit is a word too ("Part 2"). A word of one entity links nothing.
@@ -41,7 +44,16 @@ def word_vectors(pair: GraphPair) -> tuple[Embeddings, Embeddings]:
     shared = np.flatnonzero(np.all([part.getnnz(axis=0) > 0 for part in _split(counts, len(texts[0]))], axis=0))
     own = _split(counts[:, shared], len(texts[0]))
     around = [part + neighbours_of(graph) @ part for part, graph in zip(own, (pair.source, pair.target), strict=True)]
-    return _weigh(*own), _weigh(*around)
+    letters = _split(count_terms(map(trigrams, [*texts[0], *texts[1]]), least=2), len(texts[0]))
+    return _weigh(*own), _weigh(*around), _weigh(*letters)
+
+
+def trigrams(text: str) -> Iterator[str]:
+    """Three letters in a row, of every word with a blank before and after it."""
+    for word in text.split():
+        spaced = f" {word} "
+        for start in range(len(spaced) - 2):
+            yield spaced[start : start + 3]
 
 
 def texts_of(graph: KnowledgeGraph) -> list[str]:
@@ -86,10 +98,14 @@ def _weigh(source: Any, target: Any) -> Embeddings:
 
 
 def word_channels(pair: GraphPair, progress: Progress) -> list[Channel]:
-    """The words of an entity, and these with its neighbours' words."""
+    """The words of an entity, these with its neighbours' words, and its letters."""
     channels = []
     is_searched = pair.source.num_entities * pair.target.num_entities <= MOST_SEARCHED
-    columns = {"words": "similarity of the shared words", "words around": "similarity of the neighbours' words"}
+    columns = {
+        "words": "similarity of the shared words",
+        "words around": "similarity of the neighbours' words",
+        "letters": "similarity of the letters of all texts",
+    }
     for (column, meaning), vectors in zip(columns.items(), word_vectors(pair), strict=True):
         found = Pairs.empty()
         if is_searched:

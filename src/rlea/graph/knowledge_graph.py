@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -111,6 +111,22 @@ class KnowledgeGraph:
         for array in (self.triples, self.literals.entity_ids, self.literals.attribute_ids):
             digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
+
+    def some(self, ids: Ids) -> KnowledgeGraph:
+        """The graph of these entities alone, which keep their order: triples and literals of others are left out."""
+        ids = np.unique(ids)
+        new = np.full(self.num_entities, -1, np.int32)
+        new[ids] = np.arange(len(ids), dtype=np.int32)
+        rows = self.triples[(new[self.triples[:, 0]] >= 0) & (new[self.triples[:, 2]] >= 0)]
+        literals = self.literals.take(np.flatnonzero(new[self.literals.entity_ids] >= 0))
+        entities, names = (tuple(texts[k] for k in ids.tolist()) for texts in (self.entities, self.names))
+        return replace(
+            self,
+            entities=entities,
+            triples=_frozen(np.column_stack([new[rows[:, 0]], rows[:, 1], new[rows[:, 2]]])),
+            literals=replace(literals, entity_ids=_frozen(new[literals.entity_ids])),
+            names=names,
+        )
 
     @staticmethod
     def build(

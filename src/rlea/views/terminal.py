@@ -106,6 +106,21 @@ def show_notes(pair: GraphPair, quiet: bool) -> None:
         err.print(f"[yellow]Note:[/yellow] {as_text(note)}")
 
 
+def show_overlap(result: Result) -> None:
+    """Print how much the graphs seem to share, and what was made of it."""
+    if result.overlap is not None:
+        out.print(f"[bold]{as_text(result.overlap.tell())}.[/bold] {as_text(accepted_words(result))}", highlight=False)
+
+
+def accepted_words(result: Result) -> str:
+    """How many links were accepted, how many of them should be right, and how many were left out."""
+    expected = result.expected_right
+    text = f"{counted(len(result.matching), 'link')} accepted"
+    if expected is not None and len(result.matching):
+        text += f", of which about {expected:,.0f} should be right"
+    return text + (f"; {len(result.doubtful):,} doubtful ones left out." if len(result.doubtful) else ".")
+
+
 def show_cautions(result: Result) -> None:
     """Print what is to be known before links or scores are trusted."""
     for caution in result.cautions:
@@ -251,6 +266,8 @@ def link_table(result: Result, count: int = 6) -> Table | str:
 
     matching, pair = result.matching, result.pair
     if not len(matching):
+        if result.overlap is not None and len(result.doubtful):
+            return "[yellow]No link is sure enough to be written.[/yellow] Add --keep all to see them, or give seeds."
         why = f"{result.cut} removed all of them" if result.cut else "the graphs have nothing in common that was used"
         return f"[yellow]No link was found:[/yellow] {why}. Seeds, or all evidence (`--matcher fused`), may help."
     table = make_table("Some of the most confident links", ("source", "target"), ["confidence"])

@@ -31,4 +31,4 @@ def attribute_channels(pair: GraphPair, links: Links, progress: Progress) -> lis
 
     proposals = Pairs(found.source_ids, found.target_ids)
     columns, meanings = ("attributes", "conflict"), ("log-odds in favour", "log-odds against")
-    return [Channel(ATTRIBUTES, columns, proposals, score, found.as_dict(), shown, meanings)]
+    return [Channel(ATTRIBUTES, columns, proposals, score, found.as_dict(), shown, meanings, against=("conflict",))]

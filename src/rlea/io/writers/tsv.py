@@ -1,4 +1,4 @@
-"""Links as tab-separated text: source, target, confidence."""
+"""Links as tab-separated text: source, target, confidence, and the labels of both."""
 
 from __future__ import annotations
 
@@ -14,9 +14,15 @@ _BREAKS = re.compile(r"[\t\n\r]")
 
 
 def put_links_tsv(path: Path, rows: LinkRows, *, shown: str | Path | None = None) -> None:
-    """Write links under the header `source`, `target`, `confidence`, the most confident first; errors name `shown`."""
-    fields = zip(rows.sources, rows.targets, rows.printed_confidences(), strict=True)
-    put_table(path, ("source", "target", "confidence"), fields, shown=shown)
+    """Write links, the most confident first, with the names of both entities where they are known.
+
+    Tabs and line breaks in a name become blanks: it is for people to read. Errors name `shown`.
+    """
+    header, columns = ["source", "target", "confidence"], [rows.sources, rows.targets, rows.printed_confidences()]
+    if rows.source_names or not len(rows):
+        header += ["source_label", "target_label"]
+        columns += [[_BREAKS.sub(" ", name) for name in names] for names in (rows.source_names, rows.target_names)]
+    put_table(path, header, zip(*columns, strict=True), shown=shown)
 
 
 def put_table(

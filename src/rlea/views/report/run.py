@@ -112,8 +112,11 @@ def _about(pair: GraphPair, summary: dict[str, Any], info: dict[str, Any], notes
         text += f" Aligned with {', '.join(settings)}."
     if _is_complete(summary):
         text += " Gold is taken as complete."
-    if summary.get("cut"):
-        text += f" Some links were dropped by {summary['cut']}."
+    overlap = as_dict(summary.get("overlap"))
+    if overlap.get("told"):
+        text += f" {overlap['told']}."
+    if is_number(summary.get("doubtful")) and summary["doubtful"]:
+        text += f" {summary['doubtful']:,} doubtful links were left out by {summary['cut']}."
     if not len(pair.test):
         notes = [*notes, "there are no gold links, so nothing is judged; to see errors, align with --gold FILE"]
     html = paragraph(text) + Markup().join(paragraph(f"Note: {note}.") for note in notes)
@@ -141,6 +144,8 @@ def _search(summary: dict[str, Any]) -> str:
 def _figures(matching: Matching, scored: Matching, gold: Links, summary: dict[str, Any]) -> list[tuple[str, str]]:
     """The main figures, each with its meaning."""
     figures = [(f"{len(matching):,}", "links")]
+    if is_number(summary.get("expected_right")) and len(matching):
+        figures.append((f"{summary['expected_right']:,.0f}", "of them should be right"))
     if len(gold):
         links = metrics.link_metrics(scored, gold, complete=_is_complete(summary))
         ignored = f"; {links.matched - links.judged:,} not judged" if links.judged < links.matched else ""

@@ -1,0 +1,170 @@
+"""How many links are right, without a label: what is seen is a mixture of right links and links by coincidence.
+
+Two null models say what coincidence looks like (`null_model.py`). Unrelated halves of one graph are too good a null
+where graphs share much: in the pair, entities with a counterpart are taken and compete. What entities get whose match
+was taken out is right there, and too poor a null where graphs share nothing: it shows the second best. So the null is
+between the two, the nearer to the second one the more is shared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from rlea.arithmetic import exp, log
+
+Doubles = NDArray[np.float64]
+
+# The share of wrong links is looked for where the null has this share of its links below: right links are rare there.
+# Lower, the two graphs differ more from one graph than right links from wrong ones.
+LOWEST, HIGHEST, STEPS = 0.6, 0.95, 6
+MOST = 0.999  # of a share or a confidence: nothing is certain
+MOST_ROUNDS = 80
+
+
+@dataclass(frozen=True)
+class RightLinks:
+    """How many links are right: an estimate, and how few or many there may be."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """Scores of links, and how many entities could have had one."""
+
+    scores: Doubles  # (num_links,)
+    num_entities: int
+
+    def padded(self, lowest: float) -> Doubles:
+        """The scores, with the lowest for every entity without a link: that is the clearest case of no match."""
+        return np.concatenate([self.scores, np.full(max(0, self.num_entities - len(self.scores)), lowest)])
+
+
+def rate_links(own: Scored, unrelated: Scored, taken_out: Scored) -> tuple[Doubles, RightLinks]:
+    """Probabilities that the pair's links are right, (num_links,), and how many of them are.
+
+    As few may be right as if halves of a graph were the null model, as many as if matches taken out were.
+    """
+    parts = (own, unrelated, taken_out)
+    lowest = min((float(part.scores.min()) for part in parts if len(part.scores)), default=0.0) - 1.0
+    links, *nulls = (part.padded(lowest) for part in parts)
+    if not len(own.scores) or not sum(map(len, nulls)):
+        return np.full(len(own.scores), 0.5), RightLinks(len(own.scores) / 2, 0.0, len(own.scores))
+    scores = np.concatenate(nulls)
+
+    def weigh(share: float) -> Doubles:
+        """The null in between, as weights that add up to one; a null model that is empty leaves it to the other."""
+        wanted = [max(part, 1e-3) * (len(null) > 0) for part, null in zip((1 - share, share), nulls, strict=True)]
+        each = [part / sum(wanted) / max(1, len(null)) for part, null in zip(wanted, nulls, strict=True)]
+        return np.concatenate([np.full(len(null), part) for part, null in zip(each, nulls, strict=True)])
+
+    share = MOST
+    for _ in range(MOST_ROUNDS):  # from above: where little is shared, the null rises as the share falls
+        found = share_of_right(links, scores, weigh(share), errors=1.0)
+        share, before = 0.5 * (share + found), share
+        if abs(share - before) < 5e-4:
+            break
+    low = share_of_right(links, scores, weigh(0.0), errors=2.0)
+    high = share_of_right(links, scores, weigh(1.0), errors=-2.0)
+    confidences = np.clip(1 - (1 - share) * ratio_to_null(links, scores, weigh(share)), 1 - MOST, MOST)
+    kept = scale_down(confidences[: len(own.scores)], share * len(links))
+    total = float(kept.sum())
+    return kept, RightLinks(total, min(low * len(links), total), max(high * len(links), total))
+
+
+def share_of_right(own: Doubles, null: Doubles, weights: Doubles, errors: float) -> float:
+    """The share of links that coincidence does not explain (Storey), in [0, MOST].
+
+    Of wrong links the share weights(null <= t) is below t, so at most own(<= t) / null(<= t) of all links are wrong.
+    The smallest such bound counts, each raised by so many standard errors.
+    """
+    order = np.argsort(null, kind="stable")
+    ordered, sums = null[order], np.cumsum(weights[order])
+    sums /= sums[-1]
+    effective = 1 / float((weights * weights).sum())  # links of equal weight that say as much
+    sorted_own, count = np.sort(own), len(own)
+    least = 1.0
+    for level in np.linspace(LOWEST, HIGHEST, STEPS):
+        place = min(int(np.searchsorted(sums, level)), len(ordered) - 1)
+        at = ordered[place]
+        below = float(sums[int(np.searchsorted(ordered, at, side="right")) - 1])
+        number = int(np.searchsorted(sorted_own, at, side="right"))
+        share = (number + 0.5) / (count + 0.5)
+        bound = share / below
+        error = bound * np.sqrt((1 - share) / max(number, 1) + (1 - below) / max(below * effective, 1.0))
+        least = min(least, bound + errors * float(error))
+    return float(min(max(1 - least, 0.0), MOST))
+
+
+def ratio_to_null(own: Doubles, null: Doubles, weights: Doubles) -> Doubles:
+    """How dense the null is beside the links, at the score of every link: never rising with the score.
+
+    By isotonic regression over links and null together, straight lines between the middles of its blocks.
+    """
+    scores = np.concatenate([own, null])
+    answers = np.concatenate([np.zeros(len(own)), np.ones(len(null))])
+    mass = np.concatenate([np.full(len(own), 1 / len(own)), weights / weights.sum()])
+    order = np.argsort(-scores, kind="stable")  # falling, so that the share of the null rises
+    levels, middles = _pool(-scores[order], answers[order], mass[order])
+    share = np.clip(np.interp(-own, middles, levels), 0, 1 - 1e-6)
+    return np.asarray(share / (1 - share))
+
+
+@numba.njit(cache=True)
+def _pool(scores, answers, weights):  # type: ignore[no-untyped-def]
+    """Blocks of isotonic regression (pool adjacent violators): their levels, and the mean scores of them."""
+    levels, masses, middles = np.empty(len(scores)), np.empty(len(scores)), np.empty(len(scores))
+    count = 0
+    for k in range(len(scores)):
+        levels[count], masses[count], middles[count] = answers[k], weights[k], scores[k]
+        count += 1
+        # Equal scores belong together, and a level below the one before it breaks the order.
+        while count > 1 and (levels[count - 1] <= levels[count - 2] or middles[count - 1] == middles[count - 2]):
+            mass = masses[count - 2] + masses[count - 1]
+            for part in (levels, middles):
+                part[count - 2] = (part[count - 2] * masses[count - 2] + part[count - 1] * masses[count - 1]) / mass
+            masses[count - 2] = mass
+            count -= 1
+    return levels[:count], middles[:count]
+
+
+def scale_down(confidences: Doubles, wanted: float) -> Doubles:
+    """Confidences that add up to no more than the number of right links: their odds are lowered alike."""
+    if confidences.sum() <= wanted + 0.5:
+        return confidences
+    logits = log(confidences / (1 - confidences))
+    low, high = -40.0, 0.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        above = (1 / (1 + exp(-(logits + middle)))).sum() > wanted + 0.5
+        low, high = (low, middle) if above else (middle, high)
+    return np.asarray(1 / (1 + exp(-(logits + low))))
+
+
+def shift_share(confidences: Doubles, base: float) -> tuple[Doubles, RightLinks]:
+    """Confidences for links of which another share is right than of those that they were calibrated on.
+
+    `base` is the share there. Right links look alike in both, and so do wrong ones: how much likelier a link looks if
+    it is right is known, and the share is the most likely one (Saerens, Latinne and Decaestecker).
+    """
+    if not len(confidences) or not 0 < base < 1:
+        return confidences, RightLinks(float(confidences.sum()), 0.0, len(confidences))
+    kept = np.clip(confidences, 1 - MOST, MOST)
+    ratios = kept / (1 - kept) * ((1 - base) / base)
+    low, high = 1 - MOST, MOST
+    for _ in range(60):  # the likelihood is concave in the share
+        middle = (low + high) / 2
+        rises = float(((ratios - 1) / (1 + middle * (ratios - 1))).sum()) > 0
+        low, high = (middle, high) if rises else (low, middle)
+    share = (low + high) / 2
+    bends = (ratios - 1) / (1 + share * (ratios - 1))
+    error = 2 / np.sqrt(max(float((bends * bends).sum()), 1e-9))
+    shifted = share * ratios / (1 + share * (ratios - 1))
+    low, high = (len(shifted) * min(max(share + sign * error, 0.0), 1.0) for sign in (-1, 1))
+    return np.asarray(shifted), RightLinks(float(shifted.sum()), low, high)

@@ -1,0 +1,108 @@
+"""Is a link better than coincidence? Links of the pair beside links of the null models, and a confidence for each.
+
+A scorer of links (`link_scorer.py`) learns to tell the pair's links from what entities get whose match was taken out,
+each link counted as right as far as the scorer before believed it. Scores of unrelated halves are never learned from:
+the scorer would learn to tell the two graphs apart. They only calibrate (`overlap.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlea.agent.link_scorer import Segments, apply_slopes, fit_slopes
+from rlea.agent.overlap import RightLinks, Scored, rate_links
+from rlea.search.pairs import Floats
+
+Doubles = NDArray[np.float64]
+
+FOLDS = 3  # a link is scored by slopes that have not seen it
+ROUNDS = 4  # of scoring and learning
+TENTATIVE = 0.5  # belief in the best tenth of the links, at least: something must be learned from
+MOST_LEARNED = 6000  # links that slopes are learned from
+NULL_WEIGHT = 0.5  # of links without a match beside the pair's own
+
+
+@dataclass(frozen=True, eq=False)
+class NullRows:
+    """Features of links that are all wrong."""
+
+    unrelated: Floats  # (num, num_features) between halves of one graph
+    taken_out: Floats  # (num, num_features) of entities whose match was taken out ...
+    places: NDArray[np.int64]  # (num,) ... and the place of that match among the pair's links
+    num_halved: int  # entities that could have had a link of the first kind
+
+
+def verify(
+    rows: Floats, num_entities: int, null: NullRows, signs: Doubles, prior: Doubles
+) -> tuple[Doubles, RightLinks]:
+    """Probabilities that links are right, (num_links,), and how many of them are.
+
+    `rows` are features of the pair's links, (num_links, num_features); `num_entities` could have had one. `signs` has 1
+    for a feature that speaks for a link, -1 against it, 0 for one that is left out. `prior` are the slopes to begin
+    with, which little data leaves as they are.
+    """
+    used = signs != 0
+    parts = [part[:, used] for part in (rows, null.taken_out, null.unrelated)]
+    segments = Segments.of(np.concatenate(parts[:2]), signs[used])
+    columns = [segments.columns(part) for part in parts]
+    random = np.random.default_rng(21)
+    own = random.integers(0, FOLDS, len(rows))
+    folds = [own, own[null.places], random.integers(0, FOLDS, len(null.unrelated))]
+    start = np.append(np.repeat(prior[used], [len(part) + 1 for part in segments.knots]) * segments.scales, 0.0)
+    slopes = [start] * FOLDS
+    learned = np.sort(random.permutation(len(rows))[:MOST_LEARNED])
+    beside = np.sort(random.permutation(len(null.taken_out))[:MOST_LEARNED])
+    for number in range(ROUNDS + 1):
+        scores = [_score(part, fold, slopes) for part, fold in zip(columns, folds, strict=True)]
+        # Of entities whose match was taken out, most that get no link found none free: that tells nothing here.
+        confidences, right = rate_links(
+            Scored(scores[0], num_entities), Scored(scores[2], null.num_halved), Scored(scores[1], len(scores[1]))
+        )
+        if number == ROUNDS or not len(rows):
+            break
+        belief = np.maximum(confidences, TENTATIVE * _is_best(scores[0]))[learned]
+        slopes = _learn(columns[0][:, learned], belief, columns[1][:, beside], folds, (learned, beside), start, slopes)
+    return confidences, right
+
+
+def _is_best(scores: Doubles) -> NDArray[np.bool_]:
+    """The best tenth, or five."""
+    result = np.zeros(len(scores), np.bool_)
+    result[np.argsort(-scores, kind="stable")[: max(5, len(scores) // 10)]] = True
+    return result
+
+
+def _score(columns: Doubles, folds: NDArray[np.int64], slopes: list[Doubles]) -> Doubles:
+    result = np.empty(columns.shape[1])
+    for fold, own in enumerate(slopes):
+        here = folds == fold
+        result[here] = apply_slopes(np.ascontiguousarray(columns[:, here]), own)
+    return result
+
+
+def _learn(
+    own: Doubles,
+    belief: Doubles,
+    wrong: Doubles,
+    folds: list[NDArray[np.int64]],
+    places: tuple[NDArray[np.int64], NDArray[np.int64]],
+    prior: Doubles,
+    slopes: list[Doubles],
+) -> list[Doubles]:
+    """New slopes: every link is right as far as it is believed, and wrong for the rest; right ones weigh as wrong."""
+    count, more = own.shape[1], wrong.shape[1]
+    columns = np.concatenate([own, own, wrong], axis=1)
+    answers = np.concatenate([np.ones(count), np.zeros(count + more)])
+    weights = np.concatenate([belief, 1 - belief, np.full(more, NULL_WEIGHT * count / max(1, more))])
+    right = answers > 0
+    weights[right] *= weights[~right].sum() / weights[right].sum()
+    weights *= len(weights) / weights.sum() / 1.5
+    fold_of = np.concatenate([folds[0][places[0]], folds[0][places[0]], folds[1][places[1]]])
+    result = []
+    for fold, before in enumerate(slopes):
+        seen = fold_of != fold
+        result.append(fit_slopes(columns[:, seen], answers[seen], weights[seen], prior, before))
+    return result
