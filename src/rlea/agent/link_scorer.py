@@ -20,6 +20,8 @@ QUANTILES = (0.5, 0.75, 0.9, 0.97)  # of the values of a feature that are not ze
 FEWEST_VALUES = 20  # with fewer there is one knot, at zero
 RIDGE = 5.0  # penalty on the squares of the slopes, of columns with unit spread
 LEAST_SPREAD = 1e-3
+# Of Newton's quadratic model, and of slopes over one of them: the next round of learning begins where this one ends.
+MOST_MODELS, MOST_SWEEPS = 12, 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,9 +58,9 @@ def fit_slopes(
 ) -> Doubles:
     """Slopes that are not below zero and, last, the bias, of a penalised logistic regression.
 
-    `columns` is (num_columns, num_rows), answers are 0 or 1. The penalty is on how far slopes move away from `prior`,
-    (num_columns + 1,). The loss is convex; it is approached by coordinate descent, sums in order, so the result is the
-    same on every machine.
+    `columns` is (num_columns, num_rows), answers are in [0, 1]. The penalty is on how far slopes move away from
+    `prior`, (num_columns + 1,). The loss is convex; it is approached by coordinate descent, sums in order, so the
+    result is the same on every machine.
     """
     return np.asarray(_descend(np.ascontiguousarray(columns), answers, weights, prior, start.copy(), ridge))
 
@@ -81,7 +83,7 @@ def _descend(columns, answers, weights, prior, slopes, ridge):  # type: ignore[n
     logits = apply_slopes(columns, slopes)
     value = _value(logits, answers, weights, slopes - prior, ridge)
     curve, residual = np.empty(count), np.empty(count)
-    for _ in range(25):
+    for _ in range(MOST_MODELS):
         for r in range(count):
             chance = 1.0 / (1.0 + exp_of(-logits[r]))
             curve[r] = weights[r] * max(chance * (1.0 - chance), 1e-4)
@@ -92,7 +94,7 @@ def _descend(columns, answers, weights, prior, slopes, ridge):  # type: ignore[n
             for r in range(count):
                 bends[k] += curve[r] * columns[k, r] * columns[k, r]
         total = curve.sum()
-        for _sweep in range(20):
+        for _sweep in range(MOST_SWEEPS):
             moved = 0.0
             step = -residual.sum() / max(total, 1e-12)
             tried[size] += step
@@ -109,7 +111,7 @@ def _descend(columns, answers, weights, prior, slopes, ridge):  # type: ignore[n
                     moved = max(moved, abs(step))
                     for r in range(count):
                         residual[r] += curve[r] * step * columns[k, r]
-            if moved < 1e-4:
+            if moved < 1e-3:
                 break
         share, better = 1.0, False
         while share > 1e-3 and not better:
@@ -120,7 +122,7 @@ def _descend(columns, answers, weights, prior, slopes, ridge):  # type: ignore[n
             share *= 0.5
         if not better:
             break
-        done = value - now < 1e-6 * abs(value)
+        done = value - now < 1e-5 * abs(value)
         slopes, logits, value = now_slopes, now_logits, now
         if done:
             break

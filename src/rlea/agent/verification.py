@@ -21,7 +21,8 @@ Doubles = NDArray[np.float64]
 FOLDS = 3  # a link is scored by slopes that have not seen it
 ROUNDS = 4  # of scoring and learning
 TENTATIVE = 0.5  # belief in the best tenth of the links, at least: something must be learned from
-MOST_LEARNED = 6000  # links that slopes are learned from
+MOST_LEARNED = 3000  # links that slopes are learned from
+DIGITS = 6  # of a confidence: what differs between machines is beyond
 NULL_WEIGHT = 0.5  # of links without a match beside the pair's own
 
 
@@ -65,7 +66,7 @@ def verify(
             break
         belief = np.maximum(confidences, TENTATIVE * _is_best(scores[0]))[learned]
         slopes = _learn(columns[0][:, learned], belief, columns[1][:, beside], folds, (learned, beside), start, slopes)
-    return confidences, right
+    return np.round(confidences, DIGITS), right
 
 
 def _is_best(scores: Doubles) -> NDArray[np.bool_]:
@@ -94,13 +95,13 @@ def _learn(
 ) -> list[Doubles]:
     """New slopes: every link is right as far as it is believed, and wrong for the rest; right ones weigh as wrong."""
     count, more = own.shape[1], wrong.shape[1]
-    columns = np.concatenate([own, own, wrong], axis=1)
-    answers = np.concatenate([np.ones(count), np.zeros(count + more)])
-    weights = np.concatenate([belief, 1 - belief, np.full(more, NULL_WEIGHT * count / max(1, more))])
-    right = answers > 0
-    weights[right] *= weights[~right].sum() / weights[right].sum()
-    weights *= len(weights) / weights.sum() / 1.5
-    fold_of = np.concatenate([folds[0][places[0]], folds[0][places[0]], folds[1][places[1]]])
+    columns = np.concatenate([own, wrong], axis=1)
+    null_weight = NULL_WEIGHT if more else 0.0
+    odds = (count * (1 + null_weight) - belief.sum()) / belief.sum()  # of wrong to right, over all
+    weights = np.concatenate([odds * belief + (1 - belief), np.full(more, null_weight * count / max(1, more))])
+    answers = np.concatenate([odds * belief, np.zeros(more)]) / weights
+    weights *= (count + more) / weights.sum()
+    fold_of = np.concatenate([folds[0][places[0]], folds[1][places[1]]])
     result = []
     for fold, before in enumerate(slopes):
         seen = fold_of != fold
