@@ -1,4 +1,4 @@
-"""Pairs of graphs that share only a part, and how much is known: what is left of a whole pair, tables, unrelated graphs.
+"""Pairs of graphs that share only a part: what is left of a whole pair, tables, unrelated graphs.
 
 Gold is complete in all of them: a link that is not gold is wrong.
 """
@@ -63,9 +63,12 @@ def read_tables(folder: Path) -> GraphPair:
         names = dict(zip(rows["id"], rows[rows.columns[1]].fill_null(""), strict=True))
         nothing = pl.DataFrame(schema=dict.fromkeys(("head", "relation", "tail"), pl.String))
         graphs.append(KnowledgeGraph.build(nothing, cells, names=names, entities=list(names)))
-    source, target = (graph.entity_index for graph in graphs)
-    links = [(source[f"0/{one}"], target[f"1/{other}"]) for one, other in rows_of("gold.csv").rows()]
-    return GraphPair(folder.name, *graphs, test=Links.of([one for one, _ in links], [other for _, other in links]))
+    source, target = graphs
+    known = rows_of("gold.csv").rows()
+    links = Links.of(
+        [source.entity_index[f"0/{one}"] for one, _ in known], [target.entity_index[f"1/{other}"] for _, other in known]
+    )
+    return GraphPair(folder.name, source, target, test=links)
 
 
 def unrelated(source: KnowledgeGraph, target: KnowledgeGraph, name: str) -> GraphPair:
