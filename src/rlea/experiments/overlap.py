@@ -72,7 +72,8 @@ STORE = Store(
     ("entities", "gold", "seeds", "links", "written", "precision", "recall", "f1", "links@.5", "precision@.5",
      "links@.9", "precision@.9", "ece", "overlap", "overlap_low", "overlap_high", "overlap_true", "expected_right",
      "links_asked", "precision_asked", "seconds", "peak_memory_mb"),
-    {"pair": (*PAIRS, *SMALL_PAIRS, QUICK, *UNRELATED_PAIRS), "share": SHARES, "beginning": BEGINNINGS, "decider": DECIDERS},
+    {"pair": (*PAIRS, *SMALL_PAIRS, QUICK, *UNRELATED_PAIRS), "share": SHARES, "beginning": BEGINNINGS,
+     "decider": DECIDERS},
 )  # fmt: skip
 STORES = (STORE,)
 
