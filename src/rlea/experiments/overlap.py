@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -132,7 +132,7 @@ def cell_of(workspace: Workspace, name: str, part: float, beginning: str, decide
         return {
             "settings": plain({"matcher": decider, "pool": "all", "precision": ASKED, "own": own}),
             "code": code_version(*code),
-            "fingerprint": pair.fingerprint,
+            "fingerprint": replace(pair, test=gold).fingerprint,
             "gold": len(gold),
             "seed": SEED,
         }
@@ -369,7 +369,7 @@ def pictures(results: Results) -> dict[str, str]:
         stated = {"as stated": [(0.0, 0.0), (1.0, 1.0)]}
         reliability.append(lines_plot(stated | bins, "confidence, no seeds", "right", x_axis=UNIT, y_axis=UNIT))
     drawn = {"overlap": by_overlap, "overlap_reliability": reliability}
-    return {name: stack_plots(plots, columns=2) for name, plots in drawn.items() if plots}
+    return {name: stack_plots(plots, columns=len(plots)) for name, plots in drawn.items() if plots}
 
 
 def _f1_points(own: Sequence[Result]) -> list[tuple[float, float]]:
