@@ -52,6 +52,7 @@ WIDEST: dict[str, dict[str, tuple[str, ...]]] = {
     "conventional": {},
     "evidence": {"folds": FOLDS},
     "scale": {},
+    "overlap": {"pairs": EXPERIMENTS["overlap"].pairs},
 }
 
 

@@ -21,10 +21,11 @@ from rlea.io.writers.vectors import write_embeddings
 from rlea.matching import Task
 from rlea.progress import silent
 
-# Cells of a quick run: models x deciders (and PARIS once), numbers of candidates, variants, stages x sizes, beginnings.
+# Cells of a quick run: models x deciders (and PARIS once), numbers of candidates, variants, stages x sizes, beginnings
+# x shares.
 CELLS = {
     "main": 40, "candidates": 4, "ablation": 3, "bootea": 9, "conventional": 5, "scale": 14, "evidence": 12,
-    "dangling": 3,
+    "dangling": 3, "overlap": 16,
 }  # fmt: skip
 
 

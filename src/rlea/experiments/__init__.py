@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from rlea.experiments import ablation, bootea, candidates, conventional, dangling, evidence, main, scale
+from rlea.experiments import ablation, bootea, candidates, conventional, dangling, evidence, main, overlap, scale
 from rlea.experiments.figures import Result, Results
 from rlea.experiments.grid import Grid
+from rlea.experiments.options import PAIRS
 from rlea.experiments.store import Record, Store
 from rlea.experiments.workspace import Workspace
 
@@ -44,6 +45,7 @@ class Experiment:
     summary: str  # what it asks, in a few words
     parts: Parts
     is_shown: Callable[[Result], bool] = lambda result: True  # whether the table shows a result of the stores
+    pairs: tuple[str, ...] = PAIRS  # that may be asked for
 
     def records(self, folder: Path) -> dict[str, list[Record]]:
         """All that is kept in a folder of results, by the name of the store."""
@@ -76,5 +78,8 @@ EXPERIMENTS = {
     "evidence": Experiment("nothing", "names, words, attributes, PARIS and structure together, or but one", evidence),
     "dangling": Experiment(
         "nothing", "a share of the targets taken away: who should have no link", dangling, dangling.is_shown
+    ),
+    "overlap": Experiment(
+        "nothing", "graphs that share a part: are confidences right, and how much is shared", overlap, pairs=overlap.ALL
     ),
 }

@@ -13,6 +13,9 @@ from rlea.settings import suggest
 PAIRS = ("EN_FR", "EN_DE", "D_W", "D_Y")
 QUICK = "quick"  # the synthetic pair of a quick run
 SHOWN_PAIRS = (*PAIRS, QUICK)
+DEMO, *TABLES = SMALL_PAIRS = ("demo", "shops", "bibliographies")  # the pair of the package, and pairs of tables
+# Graphs that share nothing: the source graphs of the demo and of D_W, and two synthetic ones of different seeds.
+UNRELATED, UNRELATED_SYNTHETIC = UNRELATED_PAIRS = ("unrelated", "unrelated-synthetic")
 FOLDS = ("1", "2", "3", "4", "5")
 TRAINED = tuple(name for name, model in MODELS.items() if model.trained)
 SEED = 0
@@ -60,16 +63,26 @@ def choose(asked: Sequence[str], own: Sequence[str], known: Sequence[str], what:
 
 
 def find_folder(data: Path | None, name: str) -> Path:
-    """The folder of a data set: DATA/EN_FR_15K_V1 (or EN_FR), DATA/EN_FR_100K_V1, or one folder further down."""
+    """The folder of a data set: DATA/EN_FR_15K_V1 (or EN_FR), DATA/EN_FR_100K_V1, or one folder further down.
+
+    The tables may be beside the data sets, too: DATA/../tables/shops.
+    """
     if data is None:
         raise InputError("the data sets are needed and --data is not given", remedy="give --data DIR, or --quick")
     if not data.is_dir():
         raise InputError("is no folder", path=data, remedy="give the folder of the data sets with --data")
     names = (f"{name}_V1" if name.endswith("K") else f"{name}_15K_V1", name)
-    for place in (data, *sorted(path for path in data.iterdir() if path.is_dir())):
+    beside = [data.absolute().parent / "tables"] if name in TABLES else []
+    for place in (data, *sorted(path for path in data.iterdir() if path.is_dir()), *beside):
         for folder in (place / one for one in names):
             if folder.is_dir():
                 return folder
     raise InputError(
         f"has no data set {names[0]}", path=data, remedy="put its folder there, or leave it out with --pairs"
     )
+
+
+def check_pair(data: Path | None, name: str) -> None:
+    """Raise where the files of a pair are not at hand; some need none."""
+    if name not in (QUICK, DEMO, UNRELATED_SYNTHETIC):
+        find_folder(data, "D_W" if name == UNRELATED else name)

@@ -8,7 +8,7 @@ from pathlib import Path
 from rlea.errors import InputError
 from rlea.experiments import EXPERIMENTS, results_of
 from rlea.experiments.grid import Outcome, Watch, run_grids
-from rlea.experiments.options import PAIRS, QUICK, Options, find_folder
+from rlea.experiments.options import Options, check_pair
 from rlea.experiments.store import write_text
 from rlea.experiments.workspace import Workspace
 from rlea.io.writers.atomic import check_writable, write_all
@@ -30,8 +30,7 @@ def reproduce(
     check_options(name, options)
     grids = experiment.parts.grids(Workspace(options))
     for pair in {cell.result["pair"]: None for grid in grids for cell in grid.cells if "pair" in cell.result}:
-        if pair != QUICK:
-            find_folder(options.data, pair)
+        check_pair(options.data, pair)
     for grid in grids:
         check_writable(grid.store.file)
         grid.store.records()  # raises now, not after hours of work, where it is something else
@@ -58,8 +57,8 @@ def check_options(name: str, options: Options) -> None:
     if options.data is not None and not options.data.is_dir():
         raise InputError("is no folder", path=options.data, remedy="give the folder of the data sets with --data")
     for pair in options.pairs:
-        if pair not in PAIRS:
-            raise InputError(f"unknown data set {pair!r}", remedy=suggest(pair, PAIRS))
+        if pair not in EXPERIMENTS[name].pairs:
+            raise InputError(f"unknown data set {pair!r}", remedy=suggest(pair, EXPERIMENTS[name].pairs))
     if options.sizes and name != "scale":
         raise InputError("--sizes means nothing here: it is for the experiment scale", remedy="leave it out")
     idle = {"--data": options.data, "--pairs": options.pairs, "--folds": options.folds != ("1",)}

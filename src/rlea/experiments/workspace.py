@@ -15,9 +15,20 @@ from rlea.agent.agent import Aligner
 from rlea.experiments.code_version import code_version
 from rlea.experiments.costs import Costs
 from rlea.experiments.deciders import AGENT_CODE, settings_of, train_agent
-from rlea.experiments.options import QUICK, SEED, Options, find_folder
+from rlea.experiments.options import (
+    DEMO,
+    QUICK,
+    SEED,
+    TABLES,
+    UNRELATED,
+    UNRELATED_SYNTHETIC,
+    Options,
+    find_folder,
+)
+from rlea.experiments.partial import read_tables, unrelated
 from rlea.experiments.store import locked
 from rlea.graph import GraphPair, choose_pool
+from rlea.io.read import read_demo
 from rlea.io.readers import read_pair
 from rlea.io.readers.vectors import read_embeddings
 from rlea.io.synthetic import SyntheticSettings, generate
@@ -57,6 +68,16 @@ class Workspace:
         if name == QUICK:
             settings = SyntheticSettings(num_entities=200, seeds=0.3, seed=SEED)
             return replace(generate(settings), name=QUICK, fold=fold)
+        if name == DEMO:
+            return read_demo()
+        if name in TABLES:
+            return read_tables(find_folder(self.options.data, name))
+        if name == UNRELATED:
+            return unrelated(read_demo().source, self._read("D_W", fold).source, name)
+        if name == UNRELATED_SYNTHETIC:
+            size = 200 if self.options.quick else 1000
+            one, other = (generate(SyntheticSettings(num_entities=size, seed=seed)) for seed in (SEED, SEED + 1))
+            return GraphPair(name, one.source, other.target)
         return read_pair(find_folder(self.options.data, name), fold)
 
     def is_as_wanted(self, path: Path, note: Path, wanted: dict[str, Any]) -> bool:
