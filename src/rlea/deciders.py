@@ -59,6 +59,7 @@ class Decision:
     info: dict[str, Any] = field(default_factory=dict)  # for the record
     contributions: Callable[[Matching], list[dict[str, Any]]] | None = None  # what channels contributed to links
     right: RightLinks | None = None  # how many of the links are; None where confidences are not calibrated
+    recall: float = 1.0  # share of all right links that are among them, as far as is known
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,6 +285,7 @@ def by_agent(inputs: Inputs) -> Decision:
         {**info, **about},
         lambda links: contributions(channels, links, list(wanted), pools),
         outcome.right,
+        outcome.recall,
     )
 
 

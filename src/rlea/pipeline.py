@@ -137,9 +137,7 @@ def conclude(pair: GraphPair, inputs: Inputs, decision: Decision, ranks: RankMet
         search=inputs.search if uses_candidates(settings) else {"kind": "evidence"},
         schema=decision.schema,
         doubtful=decision.matching.without(matching),
-        overlap=None
-        if decision.right is None
-        else Overlap(decision.right.value, decision.right.low, decision.right.high, most),
+        overlap=None if decision.right is None else Overlap.of(decision.right, decision.recall, most),
         **scores,
     )
 

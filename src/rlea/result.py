@@ -18,6 +18,7 @@ from rlea.settings import AlignSettings, evidence_uses
 if TYPE_CHECKING:
     import polars as pl
 
+    from rlea.agent.overlap import RightLinks
     from rlea.agent.trace import Trace
     from rlea.evaluation.gold_ranks import GoldRanks
     from rlea.evaluation.metrics import LinkMetrics
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from rlea.graph import GraphPair
 
 SHOWN = 10  # rows of the HTML form
+LEAST_RECALL = 0.2  # by which an estimate is raised: less was hardly measured
 NOTHING = 0.01  # share of entities with a counterpart below which graphs may share nothing
 WORTH_A_LOOK = 0.05  # confidence from which on a link that was left out is listed
 DOUBTFUL = "doubtful.tsv"  # where it is listed
@@ -40,6 +42,14 @@ class Overlap:
     low: float
     high: float
     entities: int
+
+    @staticmethod
+    def of(right: RightLinks, recall: float, entities: int) -> Overlap:
+        """From how many links are right, and what share of all right ones was found."""
+        shared, low, high = (
+            min(part / max(recall, LEAST_RECALL), entities) for part in (right.value, right.low, right.high)
+        )
+        return Overlap(shared, low, high, entities)
 
     @property
     def is_nothing(self) -> bool:

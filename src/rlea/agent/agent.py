@@ -118,6 +118,7 @@ class Outcome:
     channels: list[Channel]
     bootstrap: Bootstrap
     right: RightLinks | None = None  # how many of the links are, where that is known
+    recall: float = 1.0  # share of all right links that were found, where held-out links say so
 
     @property
     def last(self) -> Decisions:
@@ -172,6 +173,7 @@ class Aligner:
         self.pair_scorer: PairScorer | None = None  # None without structure or with few seeds, too
         self.calibration = Calibration()  # of learned passes, from held-out games
         self.base = 0.0  # share of right links there; 0 where nothing was calibrated
+        self.recall = 1.0  # share of held-out links that were found there
         self.final_calibration: Calibration | None = None  # of the last pass, where fitted vectors have their say
         self.weights = Weights(self.settings.passes.propagation)
         self.history: list[dict[str, Any]] = []
@@ -299,9 +301,10 @@ class Aligner:
 
     def _calibrate(self, games: list[HeldOut], told: list[_Described], progress: Progress) -> None:
         """Confidences from the links that held-out entities get in the end, right and wrong."""
-        rows, right = [], []
+        rows, right, num_there = [], [], 0
         for part, (game, what) in enumerate(zip(games, told, strict=True)):
             last, settings = game.first, self.settings.passes
+            num_there += int(np.count_nonzero(~game.is_dangling))
             if self.pair_scorer is not None:
                 rules = settings, last, self._score_with(what, unseen=part), self._rate
                 last = play_learned(game.problem, *rules, settings.learned)[-1]
@@ -312,7 +315,8 @@ class Aligner:
         answers = np.concatenate(right)
         fitted = Calibration.fit(np.concatenate(rows), answers)
         self.calibration = fitted or Calibration()
-        self.base = float(answers.mean()) if fitted is not None else 0.0
+        if fitted is not None:
+            self.base, self.recall = float(answers.mean()), float(answers.sum()) / max(1, num_there)
 
     def _make_scorer(self, parts: list[Examples], settings: ScorerSettings) -> PairScorer:
         features, true_features = all_and_true(parts)
@@ -446,14 +450,15 @@ class Aligner:
         is_rated = weights.is_learned or self.pair_scorer is None  # as the held-out games were decided
         final = self.final_calibration or (self.calibration if is_rated else Calibration())
         passes[-1] = _rated(passes[-1], final)
-        right = None
+        right, recall = None, 1.0
         # Pseudo-seeds are the easy links: confidences that are calibrated on them do not hold. Null models do.
         if len(start.seeds) < FEW_SEEDS and channels and not fitted and type(evidence) is Evidence:
             passes[-1], right = self._verified(evidence, start, problem, channels, passes[-1], progress)
         elif self.base and final is self.calibration:
             shifted, right = shift_share(passes[-1].confidences.astype(np.float64), self.base)
+            recall = self.recall
             passes[-1] = replace(passes[-1], confidences=np.asarray(shifted, np.float32))
-        return Outcome(passes, [*found, *fitted], start, right)
+        return Outcome(passes, [*found, *fitted], start, right, recall)
 
     def _verified(
         self,
@@ -656,6 +661,7 @@ class Aligner:
             "scorers": {name: [part.width, part.parts] for name, part in scorers.items() if part is not None},
             "calibration": asdict(self.calibration),
             "base": self.base,
+            "recall": self.recall,
             "final_calibration": None if self.final_calibration is None else asdict(self.final_calibration),
             "weights": asdict(self.weights),
             "history": self.history,
@@ -693,7 +699,8 @@ class Aligner:
             own = {key.removeprefix(start): array for key, array in arrays.items() if key.startswith(start)}
             scorer.load_state(own)
         agent.channel_scorer, agent.pair_scorer = loaded.get("channels"), loaded.get("pairs")
-        agent.calibration, agent.base = Calibration(**about["calibration"]), float(about["base"])
+        agent.calibration = Calibration(**about["calibration"])
+        agent.base, agent.recall = float(about["base"]), float(about["recall"])
         final = about["final_calibration"]
         agent.final_calibration = None if final is None else Calibration(**final)
         weights = about["weights"]
