@@ -20,7 +20,7 @@ from rlea.experiments.published import TITLES
 
 ROOT = Path(__file__).parent.parent
 MODELS = TITLES | {"rsn": "RSN4EA"}
-NULLS = ("wrong", "source halves", "target halves")
+DRAWN = {"at random": "at random", "degree": "among the most connected tenth"}
 
 
 def load(name: str) -> dict:
@@ -379,16 +379,33 @@ def before_after_table() -> str:
     )
 
 
-def null_model_table() -> str:
-    """What the agent is sure of where little is shared: wrong links, and links of two halves of one graph."""
-    record = load("null_model.json")
-    places = [record["levels"].index(level) for level in (0.5, 0.9)]
-    lines = []
-    for row in record["rows"]:
-        kinds = [" / ".join(share(row[kind][place]) for place in places) for kind in NULLS]
-        lines.append([title(row["pair"]), f"{row['share']:.0%}", share(row["f1"]), share(row["ece"]), *kinds])
-    head = ["", "shared", "F1 of all links", "calibration error", "wrong links", "source halves", "target halves"]
-    return slim(markdown_table(head, lines))
+def confidence_table() -> str:
+    """Small pairs, growing numbers of seeds, and plain strings on tables."""
+    rows = load("confidence.json")["rows"]
+    small = [
+        [title(row["pair"]), f"{row['share']:.0%}", share(row["f1"]), f"{row['links']:.1f}", str(row["links@.9"])]
+        + ["-" if row["precision@.9"] is None else share(row["precision@.9"]), share(row["ece"])]
+        + [f"{row['overlap']:.0%}"]
+        for row in rows
+        if row["part"] == "small"
+    ]
+    head = ["100 entities a side", "shared", "F1", "links written", "links at .9 and more, all draws"]
+    text = slim(markdown_table([*head, "precision of these", "calibration error", "estimated"], small))
+    curves: dict[str, list[str]] = {}
+    for row in rows:
+        if row["part"] == "seeds":
+            name = f"{title(row['pair'])}, {row['share']:.0%} of the links left, drawn {DRAWN[row['drawn']]}"
+            curves.setdefault(name, []).append(f"{row['seeds']:,}: {share(row['f1'])}")
+    lines = [f"- {name}: {', '.join(points)}" for name, points in curves.items()]
+    strings = [
+        [title(row["pair"]), f"{row['share']:.0%}", share(row["words"]), share(row["letters"])]
+        for row in rows
+        if row["part"] == "strings"
+    ]
+    best = slim(markdown_table(["best threshold", "links left", "words", "three letters in a row"], strings))
+    return (
+        f"{text}\n\nF1 of entities that are never seeds, by the number of seeds:\n\n" + "\n".join(lines) + f"\n\n{best}"
+    )
 
 
 def filled(text: str, tables: dict) -> str:
@@ -424,7 +441,7 @@ def main() -> None:
             "ablation": ablation_table,
             "joint": joint_table,
             "context-cost": context_cost_table,
-            "null-model": null_model_table,
+            "confidence": confidence_table,
         },
     }
     changed = False
