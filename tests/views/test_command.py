@@ -15,7 +15,7 @@ from rlea.views.report.schema import TITLE as SCHEMA_TITLE
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A run on files of its own, with gold links, as `rlea align --abstain` leaves it."""
+    """A run on files of its own, with gold links, as `rlea align --keep worthwhile` leaves it."""
     import contextlib
     import sys
 
@@ -26,7 +26,7 @@ def folder(tmp_path_factory):
     write_synthetic(place / "pair", SyntheticSettings(num_entities=120, name_noise=0.5, seed=3))
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(place)
-        arguments = ["align", "pair", "--matcher", "mutual", "--abstain", "--output", "out", "--json"]
+        arguments = ["align", "pair", "--matcher", "mutual", "--keep", "worthwhile", "--output", "out", "--json"]
         patch.setattr(sys, "argv", ["rlea", *arguments])
         with contextlib.suppress(SystemExit):
             cli.main()
@@ -78,7 +78,7 @@ def test_the_page_of_a_run_without_vectors_is_made_again_to_the_byte(folder, run
 
 def test_the_classes_of_a_real_run_add_up(run):
     text = (run / "report.html").read_text()
-    assert "Some links were dropped by --abstain." in text
+    assert "Some links were dropped by --keep worthwhile." in text
     *counts, total = (int(n.replace(",", "")) for n in re.findall(
         r'<td class="num">([\d,]+)</td>', re.search(r'<table class="errors">.*?</table>', text, flags=re.S).group()
     ))  # fmt: skip
