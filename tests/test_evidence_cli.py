@@ -11,6 +11,9 @@ import numpy as np
 import pytest
 
 import rlea
+from planted import bytes_of
+from rlea.agent.overlap import RightLinks
+from rlea.errors import InputError
 from rlea.evidence import CHANNELS
 from rlea.graph import Links
 from rlea.graph.schema import SCHEMA_FILES
@@ -145,26 +148,54 @@ def test_no_link_at_all_is_said(run_cli, tmp_path):
 
 def test_links_are_left_out_by_confidence():
     matching = Matching.of(range(6), range(6), [0.99, 0.98, 0.9, 0.5, 0.2, 0.05])
+    right = RightLinks(3.6, 3.0, 4.0)
+    for known in (None, right):
+        assert cut_links(matching, AlignSettings(keep="all"), 6, known) is matching
+        kept = cut_links(matching, AlignSettings(threshold=0.9), 6, known)
+        assert kept.source_ids.tolist() == [0, 1, 2]  # 0.9 itself stays
+        kept = cut_links(matching, AlignSettings(keep="worthwhile"), 6, known)
+        assert 0 < len(kept) < 6
+        assert kept.confidences.min() > 0.2
+        assert len(cut_links(Matching.of([], [], []), AlignSettings(keep="worthwhile"), 0, known)) == 0
+
+
+def test_by_default_links_are_left_out_where_confidences_are_calibrated():
+    matching = Matching.of(range(6), range(6), [0.99, 0.98, 0.9, 0.5, 0.2, 0.05])
     assert cut_links(matching, AlignSettings(), 6) is matching
-    assert cut_links(matching, AlignSettings(precision=0.95), 6).source_ids.tolist() == [0, 1, 2]
-    assert cut_links(matching, AlignSettings(threshold=0.9), 6).source_ids.tolist() == [0, 1, 2]  # 0.9 itself stays
-    kept = cut_links(matching, AlignSettings(abstain=True), 6)
-    assert 0 < len(kept) < 6
-    assert kept.confidences.min() > 0.2
-    assert len(cut_links(Matching.of([], [], []), AlignSettings(abstain=True), 0)) == 0
+    kept = cut_links(matching, AlignSettings(), 6, RightLinks(3.6, 3.0, 4.0))
+    assert bytes_of(kept) == bytes_of(cut_links(matching, AlignSettings(keep="worthwhile"), 6, RightLinks(3.6, 3, 4)))
+    assert kept.source_ids.tolist() == [0, 1, 2, 3]
+    # Where next to nothing is shared, expected F1 would gain from guesses; they are not written.
+    guesses = Matching.of(range(6), range(6), [0.3, 0.1, 0.05, 0.05, 0.05, 0.05])
+    assert len(cut_links(guesses, AlignSettings(), 6, RightLinks(0.6, 0.0, 2.0))) == 0
+
+
+def test_a_precision_is_promised_only_with_calibrated_confidences_and_fifty_links():
+    matching = Matching.of(range(50), range(50), [0.99] * 20 + [0.92] * 10 + [0.2] * 20)
+    right, settings = RightLinks(33.0, 30.0, 36.0), AlignSettings(precision=0.95)
+    kept = cut_links(matching, settings, 50, right)
+    assert kept.source_ids.tolist() == list(range(30))
+    assert kept.confidences.mean() >= 0.95
+    for few, known in ((matching, None), (matching.some(np.arange(50) > 0), right)):
+        with pytest.raises(
+            InputError, match=r"--precision 0\.95 cannot be promised: there is too little to learn from"
+        ):
+            cut_links(few, settings, 50, known)
 
 
 def test_what_channels_contributed_is_told_of_the_links_that_stayed(result, monkeypatch):
-    def keep_half(matching, settings, most):
+    def keep_half(matching, *_):
         rows = (matching.source_ids, matching.target_ids, matching.confidences)
         return Matching.of(*(row[::2] for row in rows))
 
+    every = rlea.align(result.pair, keep="all")
     monkeypatch.setattr("rlea.pipeline.cut_links", keep_half)
     few = rlea.align(result.pair, precision=0.9)
-    assert len(few) == (len(result) + 1) // 2
-    assert (few.cut, result.cut) == ("--precision 0.9", "")
-    assert "--precision may miss its aim" in few.cautions[-1]  # there are no seeds
-    for row, before in zip(few.info["channels"], result.info["channels"], strict=True):
+    assert len(every.doubtful) == 0
+    assert len(few) == (len(every) + 1) // 2
+    assert len(few) + len(few.doubtful) == len(every) == len(result) + len(result.doubtful)
+    assert (few.cut, result.cut, every.cut) == ("--precision 0.9", "--keep worthwhile", "")
+    for row, before in zip(few.info["channels"], every.info["channels"], strict=True):
         assert row["found"] <= min(before["found"], len(few))
 
 

@@ -92,7 +92,7 @@ def drop_link(run, name):
 
 def confidences(run):
     rows = [line.split("\t") for line in (run / "links.tsv").read_text().splitlines()[1:]]
-    return {source.removeprefix("http://s.example/"): float(value) for source, _, value in rows}
+    return {source.removeprefix("http://s.example/"): float(value) for source, _, value, *_ in rows}
 
 
 def keep_trace(run, order, logits=()):
@@ -360,7 +360,7 @@ def test_a_target_alone_can_be_asked_for(own, run_cli):
 def test_a_target_with_several_links_says_so(own):
     head, *rows = (own / "links.tsv").read_text().splitlines(keepends=True)
     sources = [row.split("\t")[0] for row in rows]
-    changed = [f"{source}\thttp://t.example/Roma\t0.{k + 1}\n" for k, source in enumerate(sources)]
+    changed = [f"{source}\thttp://t.example/Roma\t0.{k + 1}\t\t\n" for k, source in enumerate(sources)]
     (own / "links.tsv").write_text("".join([head, *changed]))
     answer = explain(own, "Roma")
     names = [source.rpartition("/")[2] for source in sources]

@@ -38,12 +38,12 @@ def wrong_links(planted):
 
 
 def test_channels_come_in_one_order_and_only_those_wanted(evidence, planted):
-    every = ["name", "words", "words around", "attributes", "paris", "synthetic"]
+    every = ["name", "words", "words around", "letters", "attributes", "paris", "synthetic"]
     assert columns_of(evidence.collect(NONE, NONE, CHANNELS)) == every
     some = evidence.collect(NONE, NONE, (ATTRIBUTES, NAMES, STRUCTURE))
     assert columns_of(some) == ["name", "attributes", "synthetic"]
     without = Evidence(unlinked(planted))
-    assert [channel.name for channel in without.collect(NONE, NONE, (WORDS,))] == [WORDS, WORDS]
+    assert [channel.name for channel in without.collect(NONE, NONE, (WORDS,))] == [WORDS, WORDS, WORDS]
     assert without.collect(NONE, NONE, ()) == without.collect(NONE, NONE, (STRUCTURE,)) == []
 
 

@@ -1,4 +1,4 @@
-"""Words as vectors: which words count, whose words they are, graphs without any, and graphs too large to search."""
+"""Words and letters as vectors: which count, whose they are, graphs without any, and graphs too large to search."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from planted import gold_of, links_of, make_graph, make_pairs, unlinked
 from rlea.evidence import WORDS
 from rlea.evidence import words as module
 from rlea.evidence.collect import Evidence
-from rlea.evidence.words import FEW, neighbours_of, texts_of, word_vectors
+from rlea.evidence.words import FEW, neighbours_of, texts_of, trigrams, word_vectors
 from rlea.graph import GraphPair, Links
 
 
@@ -18,7 +18,7 @@ def products(vectors):
 def test_a_word_of_only_one_graph_does_not_count():
     source = make_graph(literals=[("a1", "p", "amber lake"), ("a2", "p", "amber hill"), ("a3", "p", "amber")])
     target = make_graph(literals=[("b1", "q", "lake"), ("b2", "q", "hill stone"), ("b3", "q", "stone")])
-    own, _ = word_vectors(GraphPair("", source, target))
+    own, *_ = word_vectors(GraphPair("", source, target))
     assert own.source.shape[1] == 2  # lake and hill; amber and stone are of one graph
     assert own.source.nnz == own.target.nnz == 2
     np.testing.assert_allclose(products(own), np.diag([1.0, 1.0, 0.0]), atol=1e-6)
@@ -29,7 +29,7 @@ def test_a_word_that_all_have_does_not_count(size, counts):
     def side(letter):
         return make_graph(literals=[(f"{letter}{i:03}", "p", f"everywhere w{i}") for i in range(size)])
 
-    own, _ = word_vectors(GraphPair("", side("a"), side("b")))
+    own, *_ = word_vectors(GraphPair("", side("a"), side("b")))
     found = products(own)
     np.testing.assert_allclose(found.diagonal(), 1, atol=1e-5)
     assert (found[~np.eye(size, dtype=bool)] > 0.01).all() == counts
@@ -51,7 +51,7 @@ def test_words_of_neighbours_arrive_in_the_second_vectors_from_both_ends():
         make_graph([(letter + h, r, letter + t) for h, r, t in triples], [(letter + e, p, v) for e, p, v in literals])
         for letter in "xy"
     )
-    own, around = word_vectors(GraphPair("", source, target))
+    own, around, _ = word_vectors(GraphPair("", source, target))
     assert own.source[0].nnz == 0
     np.testing.assert_allclose(products(own), np.diag([0.0, 1.0, 1.0]), atol=1e-6)
     found = products(around)
@@ -59,6 +59,21 @@ def test_words_of_neighbours_arrive_in_the_second_vectors_from_both_ends():
     assert found[0, 1] > 0.5  # its neighbour's words
     assert found[1, 2] == 0  # neighbours' neighbours do not count
     assert around.source[0].nnz == 4
+
+
+def test_letters_are_three_in_a_row_of_every_word():
+    assert list(trigrams("kx ts1")) == [" kx", "kx ", " ts", "ts1", "s1 "]
+    assert list(trigrams("")) == []
+
+
+def test_codes_that_are_spelled_differently_share_letters_but_no_word():
+    source = make_graph(literals=[("a1", "p", "kxts108w"), ("a2", "p", "dcr30")])
+    target = make_graph(literals=[("b1", "q", "kx ts108w"), ("b2", "q", "dcr 30")])
+    own, _, letters = word_vectors(GraphPair("", source, target))
+    assert own.source.nnz == own.target.nnz == 0
+    found = products(letters)
+    assert (found.diagonal() > 0.5).all()
+    assert found[0, 1] == found[1, 0] == 0
 
 
 def test_neighbours_are_counted_by_triples_whichever_way():
@@ -92,5 +107,5 @@ def test_words_of_very_large_graphs_propose_nothing_but_score_pairs(planted, mon
     monkeypatch.setattr(module, "MOST_SEARCHED", 300 * 300 - 1)
     monkeypatch.setattr(module, "find_candidates", lambda *_: pytest.fail("words were searched"))
     found = Evidence(unlinked(planted)).collect(Links.empty(), Links.empty(), (WORDS,))
-    assert [len(channel.proposals) for channel in found] == [0, 0]
+    assert [len(channel.proposals) for channel in found] == [0, 0, 0]
     assert found[0].score(make_pairs(links_of(gold_of(planted))))[:, 0].mean() > 0.1

@@ -182,7 +182,7 @@ def test_unknown_formats_are_refused(tmp_path):
 
 def test_no_links_are_a_valid_result(tmp_path):
     write_links(tmp_path, LinkRows.sort([], [], []))
-    assert (tmp_path / "links.tsv").read_text() == "source\ttarget\tconfidence\n"
+    assert (tmp_path / "links.tsv").read_text() == "source\ttarget\tconfidence\tsource_label\ttarget_label\n"
     assert (tmp_path / "links.nt").read_text() == ""
     assert ElementTree.parse(tmp_path / "links.rdf").getroot().tag.endswith("RDF")
     assert "subject_id\t" in (tmp_path / "links.sssom.tsv").read_text()

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import rlea
+from rlea.errors import InputError
+from rlea.io.synthetic import SyntheticSettings, generate
 from rlea.models import aligne
 from rlea.paper.agent import Agent
 from rlea.paper.presets import PRESETS
@@ -73,24 +75,53 @@ def test_the_agent_is_trained_kept_and_used(run_cli, flow, tmp_path):
 
 
 @pytest.mark.parametrize("matcher", ["best-first", "rlea"])
-def test_precision_and_abstain_keep_the_surest_links(vectors, matcher):
+def test_a_threshold_and_worthwhile_keep_the_surest_links(vectors, matcher):
+    """Neither has calibrated confidences here: all links are kept by default, and no precision is promised."""
     pair = rlea.read(vectors / "pair")
-    every = {"all": {}, "0.9": {"precision": 0.9}, "0.99": {"precision": 0.99}, "f1": {"abstain": True}}
+    given = {"embedding": vectors / "v.safetensors", "matcher": matcher}
+    kept = {"all": {}, "0.9": {"threshold": 0.9}, "0.99": {"threshold": 0.99}, "f1": {"keep": "worthwhile"}}
     found = {}
-    for name, more in every.items():
-        links = rlea.align(pair, embedding=vectors / "v.safetensors", matcher=matcher, **more).matching
+    for name, more in kept.items():
+        result = rlea.align(pair, **given, **more)
+        assert (result.overlap, result.expected_right) == (None, None)
+        links = result.matching
         ids = zip(links.source_ids.tolist(), links.target_ids.tolist(), strict=True)
         found[name] = dict(zip(ids, links.confidences.tolist(), strict=True))
         left = [confidence for link, confidence in found["all"].items() if link not in found[name]]
         assert found[name].items() <= found["all"].items()
         assert max(left, default=0) <= min(found[name].values(), default=1)
     assert found["0.9"].keys() >= found["0.99"].keys() < found["all"].keys()
-    for precision in ("0.9", "0.99"):
-        assert np.mean([*found[precision].values(), 1.0]) >= float(precision) - 1e-6
+    for threshold in ("0.9", "0.99"):
+        assert found[threshold] == {link: one for link, one in found["all"].items() if one >= float(threshold)}
     # No other number of links has a better expected F1.
     ordered = sorted(found["all"].values(), reverse=True)
     expected = [2 * sum(ordered[:n]) / (n + len(pair.test)) for n in range(1, len(ordered) + 1)]
     assert expected[len(found["f1"]) - 1] == pytest.approx(max(expected), abs=1e-4)
+    with pytest.raises(InputError, match="cannot be promised"):
+        rlea.align(pair, **given, precision=0.9)
+
+
+def test_precision_keeps_the_surest_links_of_all_evidence():
+    """Two fifths of either side have no counterpart, so that many links are doubtful."""
+    planted = generate(SyntheticSettings(150, name_noise=0.4, dangling=0.4, seed=5))
+    pair = rlea.GraphPair("", planted.source, planted.target)
+    every = rlea.align(pair, keep="all").matching
+    whole = dict(
+        zip(zip(every.source_ids.tolist(), every.target_ids.tolist(), strict=True), every.confidences, strict=True)
+    )
+    assert len(whole) >= 50
+    before = whole.keys()
+    for precision in (0.9, 0.99):
+        links = rlea.align(pair, precision=precision).matching
+        ids = zip(links.source_ids.tolist(), links.target_ids.tolist(), strict=True)
+        found = dict(zip(ids, links.confidences, strict=True))
+        assert found.items() <= whole.items()
+        assert max((one for link, one in whole.items() if link not in found), default=0) < min(
+            found.values(), default=1
+        )
+        assert np.mean([*found.values(), 1.0]) >= precision
+        assert found.keys() < before
+        before = found.keys()
 
 
 def test_joint_rounds_train_the_vectors_anew(vectors):

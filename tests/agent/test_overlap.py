@@ -1,0 +1,268 @@
+"""How many links are right: planted mixtures found again, by null models and by confidences of another share."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rlea.agent.overlap import (
+    MOST,
+    RightLinks,
+    Scored,
+    rate_links,
+    ratio_to_null,
+    scale_down,
+    share_of_right,
+    shift_share,
+)
+
+NO_LINKS = Scored(np.zeros(0), 0)
+SHARES = (0.0, 0.1, 0.5, 1.0)
+some_scores = st.lists(st.integers(-6, 6).map(float), min_size=1, max_size=40).map(np.array)
+
+
+def planted(size, share, seed=0):
+    """Scores of links, and which are right: these score higher by four standard deviations."""
+    rng = np.random.default_rng(seed)
+    is_right = rng.permutation(size) < round(share * size)
+    return rng.normal(0, 1, size) + 4 * is_right, is_right
+
+
+def null_of(size, seed=1):
+    return Scored(np.random.default_rng([size, seed]).normal(0, 1, size), size)
+
+
+def equal(scores):
+    """Weights that add up to one."""
+    return np.full(len(scores), 1 / len(scores))
+
+
+# ---- by null models -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [150, 2000])
+@pytest.mark.parametrize("share", SHARES)
+def test_the_number_of_right_links_is_found(size, share):
+    off = []
+    for seed in range(6):
+        scores, is_right = planted(size, share, seed)
+        nulls = null_of(2 * size, 2 * seed + 1), null_of(2 * size, 2 * seed + 2)
+        confidences, right = rate_links(Scored(scores, size), *nulls)
+        off.append(right.value / size - share)
+        assert 0 <= right.low <= right.value <= right.high <= size
+        assert confidences.sum() == pytest.approx(right.value)
+        assert ((confidences > 0) & (confidences < 1)).all()
+        sure = confidences >= 0.9
+        assert is_right[sure].sum() >= 0.95 * sure.sum() - 2
+        assert (confidences[is_right] >= 0.5).mean() > 0.7 if share >= 0.5 else sure.sum() <= round(share * size) + 2
+    assert np.abs(off).max() < (0.1 if size == 150 else 0.05)
+    assert abs(np.mean(off)) < 0.04
+
+
+@pytest.mark.parametrize("share", SHARES)
+def test_confidence_never_falls_as_the_score_rises(share):
+    scores, _ = planted(400, share)
+    confidences, _ = rate_links(Scored(scores, 400), null_of(500), null_of(300))
+    order = np.argsort(scores)
+    assert (np.diff(confidences[order]) >= -1e-12).all()
+
+
+def test_confidences_are_the_share_of_right_links_among_links_alike():
+    scores, is_right = planted(20_000, 0.3)
+    confidences, _ = rate_links(Scored(scores, 20_000), null_of(20_000), null_of(20_000, 2))
+    bins = np.minimum((10 * confidences).astype(int), 9)
+    gaps = [abs(confidences[bins == one].sum() - is_right[bins == one].sum()) for one in range(10)]
+    assert sum(gaps) / len(scores) < 0.02
+
+
+def test_where_nothing_is_shared_confidences_add_up_to_next_to_nothing():
+    totals = []
+    for seed in range(20):
+        scores, _ = planted(500, 0.0, seed)
+        confidences, right = rate_links(Scored(scores, 500), null_of(500, 2 * seed + 1), null_of(500, 2 * seed + 2))
+        assert right.low < 0.02 * 500
+        totals.append(confidences.sum())
+    assert np.mean(totals) < 0.02 * 500
+    assert max(totals) < 0.07 * 500
+
+
+def test_an_entity_without_a_link_is_the_clearest_case_of_no_match():
+    """A third of the entities got a link, half of them right; the null links as many of its entities as are wrong."""
+    scores, _ = planted(300, 0.5)
+    null = null_of(300)
+    confidences, right = rate_links(Scored(scores, 900), Scored(null.scores, 1500), Scored(null.scores, 1500))
+    assert right.value == pytest.approx(150, abs=25)
+    assert confidences.sum() == pytest.approx(right.value)
+
+
+def test_a_null_without_any_link_makes_links_sure():
+    """Coincidence linked none of a hundred entities, and here everyone has a link."""
+    scores = np.random.default_rng(0).normal(4, 1, 100)
+    confidences, right = rate_links(Scored(scores, 100), Scored(np.zeros(0), 400), NO_LINKS)
+    assert np.median(confidences) > 0.95
+    assert right.value > 95
+    # Links of half the entities are as sure: the others are of those without.
+    confidences, right = rate_links(Scored(scores[:50], 100), Scored(np.zeros(0), 400), NO_LINKS)
+    assert np.median(confidences) > 0.9
+    assert right.value == pytest.approx(50, abs=6)
+
+
+def test_without_a_null_model_nothing_is_known():
+    scores = np.arange(6.0)
+    confidences, right = rate_links(Scored(scores, 6), NO_LINKS, NO_LINKS)
+    assert confidences.tolist() == [0.5] * 6
+    assert right == RightLinks(3.0, 0.0, 6)
+    confidences, right = rate_links(Scored(np.zeros(0), 9), null_of(10), null_of(10))
+    assert len(confidences) == 0
+    assert right == RightLinks(0.0, 0.0, 0)
+
+
+def test_the_two_null_models_bound_the_number():
+    """Halves of a graph look better than the second best of taken entities: few and many may be right."""
+    scores, _ = planted(600, 0.5)
+    better, poorer = Scored(null_of(600).scores + 1.5, 600), Scored(null_of(600, 2).scores, 600)
+    values = {
+        name: rate_links(Scored(scores, 600), *nulls)[1]
+        for name, nulls in {"better": (better, better), "both": (better, poorer), "poorer": (poorer, poorer)}.items()
+    }
+    assert values["better"].value <= values["both"].value <= values["poorer"].value
+    assert values["both"].low == pytest.approx(values["better"].low, abs=12)
+    assert values["both"].high == pytest.approx(values["poorer"].high, abs=12)
+
+
+# ---- its parts ------------------------------------------------------------------------------------------------------
+
+
+@given(some_scores)
+def test_of_links_like_the_null_none_is_right(scores):
+    assert share_of_right(scores, scores, equal(scores), errors=1.0) == 0.0
+
+
+def test_all_links_above_the_null_are_right():
+    null = np.random.default_rng(0).normal(0, 1, 500)
+    assert share_of_right(null + 20, null, equal(null), errors=1.0) > 0.97
+
+
+@given(some_scores, st.permutations(range(40)), st.floats(0.01, 1.0))
+def test_a_null_like_the_links_is_as_dense_everywhere(scores, numbers, weight):
+    """Scores in common belong together, however often they occur and whichever comes first."""
+    null = scores[[number for number in numbers if number < len(scores)]]
+    np.testing.assert_allclose(ratio_to_null(scores, null, np.full(len(null), weight)), 1, rtol=1e-6)
+
+
+@given(some_scores, some_scores, st.floats(0.01, 1.0))
+def test_weights_that_are_equal_count_as_none(own, null, weight):
+    """Up to a factor, too."""
+    expected = share_of_right(own, null, equal(null), errors=0.0)
+    ratios = ratio_to_null(own, null, equal(null))
+    np.testing.assert_allclose(ratio_to_null(own, null, np.full(len(null), weight)), ratios, rtol=1e-6, atol=1e-9)
+    twice = np.repeat(null, 2)
+    assert share_of_right(own, twice, equal(twice), errors=0.0) == pytest.approx(expected, abs=1e-9)
+
+
+@given(some_scores, some_scores)
+def test_more_errors_leave_fewer_right(own, null):
+    shares = [share_of_right(own, null, equal(null), errors) for errors in (-2.0, 0.0, 1.0, 2.0)]
+    assert shares == sorted(shares, reverse=True)
+    assert 0 <= min(shares) <= max(shares) <= MOST
+
+
+@given(some_scores, some_scores, st.integers(0, 5))
+def test_the_ratio_never_rises_with_the_score(own, null, seed):
+    weights = np.random.default_rng(seed).uniform(0.1, 1, len(null))
+    ratios = ratio_to_null(own, null, weights)
+    assert (np.diff(ratios[np.argsort(own, kind="stable")]) <= 1e-9).all()
+    assert (ratios >= 0).all()
+    assert all(np.ptp(ratios[own == score]) == 0 for score in own)
+
+
+@given(some_scores, some_scores, st.permutations(range(40)))
+def test_the_order_of_links_does_not_matter(own, null, numbers):
+    order = np.array([number for number in numbers if number < len(own)])
+    back = np.array([number for number in numbers if number < len(null)])
+    ratios = ratio_to_null(own, null, equal(null))
+    np.testing.assert_allclose(ratio_to_null(own[order], null[back], equal(null)), ratios[order], rtol=1e-6, atol=1e-9)
+    expected = share_of_right(own, null, equal(null), 1.0)
+    assert share_of_right(own[order], null[back], equal(null), 1.0) == pytest.approx(expected, abs=1e-9)
+
+
+def test_the_ratio_of_two_known_densities():
+    """Normal densities one standard deviation apart: the ratio at x is exp(1/2 - x)."""
+    rng = np.random.default_rng(0)
+    own, null = rng.normal(1, 1, 20_000), rng.normal(0, 1, 20_000)
+    ratios = ratio_to_null(own, null, equal(null))
+    for x in (-0.5, 0.0, 0.5, 1.0, 2.0):
+        found = ratios[np.abs(own - x) < 0.1].mean()
+        assert found == pytest.approx(np.exp(0.5 - x), rel=0.15)
+
+
+@given(st.lists(st.floats(0.001, 0.999), min_size=1, max_size=50).map(np.array), st.floats(0.0, 50.0))
+def test_confidences_are_scaled_down_alike_and_never_up(confidences, wanted):
+    found = scale_down(confidences, wanted)
+    assert found.sum() <= max(confidences.sum(), wanted) + 0.5 + 1e-9
+    assert (found <= confidences + 1e-12).all()
+    if confidences.sum() <= wanted + 0.5:
+        assert found is confidences
+    else:
+        assert found.sum() == pytest.approx(wanted + 0.5, abs=1e-3)
+        moved = np.log(found / (1 - found)) - np.log(confidences / (1 - confidences))
+        assert np.ptp(moved) < 1e-3
+
+
+# ---- by confidences of another share --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("base", [0.05, 0.3, 0.7, 0.95])
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9, 1.0])
+def test_the_share_is_found_whatever_share_confidences_were_calibrated_on(base, share):
+    scores, is_right = planted(2000, share)
+    odds = np.exp(4 * scores - 8) * base / (1 - base)
+    shifted, right = shift_share(odds / (1 + odds), base)
+    assert right.value / 2000 == pytest.approx(share, abs=0.02)
+    assert shifted.sum() == pytest.approx(right.value)
+    assert right.low - 5 <= round(2000 * share) <= right.high + 5
+    assert right.high - right.low < 0.1 * 2000
+    order = np.argsort(scores)
+    assert (np.diff(shifted[order]) >= 0).all()
+    sure = shifted >= 0.9
+    assert is_right[sure].sum() >= 0.95 * sure.sum() - 2
+    assert sure.mean() >= 0.9 * share - 0.1  # those that were most certain do not say how certain
+
+
+@given(st.floats(0.05, 0.95), st.floats(0.05, 0.95))
+def test_the_base_does_not_matter(one, other):
+    """The same links with confidences that were calibrated on one share and on another."""
+    scores, _ = planted(300, 0.4)
+    found = []
+    for base in (one, other):
+        odds = np.exp(2 * scores - 4) * base / (1 - base)  # moderate, so that none is cut
+        found.append(shift_share(odds / (1 + odds), base))
+    assert found[0][1].value == pytest.approx(found[1][1].value, abs=3)
+
+
+def test_confidences_that_are_calibrated_already_stay():
+    scores, is_right = planted(5000, 0.4)
+    odds = np.exp(4 * scores - 8) * 0.4 / 0.6
+    shifted, _ = shift_share(odds / (1 + odds), 0.4)
+    assert np.abs(shifted - odds / (1 + odds)).max() < 0.02
+    assert shifted[is_right].mean() > 0.95
+
+
+def test_without_links_or_without_a_base_nothing_is_shifted():
+    confidences = np.array([0.2, 0.9])
+    for base in (0.0, 1.0):
+        shifted, right = shift_share(confidences, base)
+        assert shifted is confidences
+        assert right == RightLinks(pytest.approx(1.1), 0.0, 2)
+    assert shift_share(np.zeros(0), 0.5)[1] == RightLinks(0.0, 0.0, 0)
+
+
+@pytest.mark.parametrize("base", [0.03, 0.3, 0.5, 0.9])
+@pytest.mark.parametrize("difference", [-0.001, 0.0, 0.001])
+def test_confidences_that_tell_nothing_are_not_taken_for_another_share(base, difference):
+    """All links look alike, as those did that confidences were calibrated on: there is no reason to move."""
+    confidences = np.full(200, base + difference)
+    shifted, right = shift_share(confidences, base)
+    assert (np.abs(np.log(shifted / (1 - shifted)) - np.log(base / (1 - base))) < 0.5).all()
+    assert right.low <= 200 * base <= right.high
+    assert right.high - right.low > 100  # it is not known

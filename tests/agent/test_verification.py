@@ -1,0 +1,99 @@
+"""Links beside links of null models, by features alone: planted truths, features that mislead, and nothing to go by."""
+
+import numpy as np
+import pytest
+
+from rlea.agent.verification import NullRows, verify
+
+SIGNS, PRIOR = np.array([1.0, -1.0, 1.0, 0.0]), np.array([0.3, 0.0, 0.0, 0.0])
+
+
+def features_of(rng, is_right):
+    """The first speaks for a link, the second against it, the third says nothing, the fourth says all and is left out.
+
+    Coincidence comes close in the first; only both together tell.
+    """
+    count = len(is_right)
+    columns = rng.normal(0, 1, (4, count))
+    columns[0] += 2.5 * is_right
+    columns[1] -= 2.5 * is_right
+    columns[3] = is_right
+    return columns.T.astype(np.float32)
+
+
+def planted(size, share, seed=0, num_null=None):
+    """Features of links, which are right, and features of null models."""
+    rng = np.random.default_rng([seed, size])
+    is_right = rng.permutation(size) < round(share * size)
+    count = 2 * size if num_null is None else num_null
+    nulls = [features_of(rng, np.zeros(count, bool)) for _ in range(2)]
+    places = rng.integers(0, max(size, 1), count)
+    return features_of(rng, is_right), is_right, NullRows(nulls[0], nulls[1], places, count)
+
+
+@pytest.mark.parametrize("size", [150, 1000])
+@pytest.mark.parametrize("share", [0.0, 0.15, 0.5, 1.0])
+def test_planted_links_are_found(size, share):
+    for seed in range(3):
+        rows, is_right, null = planted(size, share, seed)
+        confidences, right = verify(rows, size, null, SIGNS, PRIOR)
+        assert right.value / size == pytest.approx(share, abs=0.1)
+        assert confidences.sum() == pytest.approx(right.value)
+        assert right.low <= right.value <= right.high
+        sure = confidences >= 0.9
+        assert is_right[sure].sum() >= 0.9 * sure.sum() - 2
+        if share >= 0.5:
+            assert is_right[confidences >= 0.5].sum() >= 0.75 * is_right.sum()
+
+
+def test_what_is_learned_tells_more_than_the_slopes_to_begin_with():
+    """These know the first feature alone."""
+    rows, is_right, null = planted(2000, 0.4)
+    confidences, _ = verify(rows, 2000, null, SIGNS, PRIOR)
+    order = np.argsort(-confidences, kind="stable")[: is_right.sum()]
+    by_first = np.argsort(-rows[:, 0], kind="stable")[: is_right.sum()]
+    assert is_right[order].mean() > is_right[by_first].mean() + 0.03
+    assert is_right[order].mean() > 0.93
+
+
+def test_a_feature_with_sign_nought_is_left_out():
+    rows, _, null = planted(300, 0.5)
+    other = rows.copy()
+    other[:, 3] = np.random.default_rng(0).normal(0, 100, 300)
+    found = [verify(one, 300, null, SIGNS, PRIOR)[0].tobytes() for one in (rows, other)]
+    assert found[0] == found[1]
+
+
+def test_the_same_again_to_the_last_bit():
+    rows, _, null = planted(300, 0.3)
+    found = [verify(rows.copy(), 300, null, SIGNS, PRIOR) for _ in range(2)]
+    assert found[0][0].tobytes() == found[1][0].tobytes()
+    assert found[0][1] == found[1][1]
+
+
+def test_halves_are_never_learned_from():
+    """They may differ from the pair in ways that have nothing to do with right or wrong."""
+    rows, is_right, null = planted(600, 0.5)
+    strange = null.unrelated.copy()
+    strange[:, 2] += 3  # the feature that says nothing, here it tells the two kinds of graphs apart
+    confidences, right = verify(rows, 600, NullRows(strange, null.taken_out, null.places, 1200), SIGNS, PRIOR)
+    assert right.value / 600 == pytest.approx(0.5, abs=0.15)
+    assert is_right[confidences >= 0.9].mean() > 0.9
+
+
+def test_no_links_at_all():
+    _, _, null = planted(50, 0.0)
+    nothing = null.taken_out[:0]  # where nothing is linked nothing can be taken out
+    confidences, right = verify(nothing, 50, NullRows(null.unrelated, nothing, null.places[:0], 100), SIGNS, PRIOR)
+    assert len(confidences) == 0
+    assert right.value == right.low == 0
+
+
+@pytest.mark.parametrize("size", [1, 3, 12])
+def test_a_few_links_without_any_null_link_are_not_refused(size):
+    rows, _, null = planted(size, 1.0)
+    nothing = null.unrelated[:0]
+    confidences, right = verify(rows, size, NullRows(nothing, nothing, null.places[:0], 6 * size), SIGNS, PRIOR)
+    assert np.isfinite(confidences).all()
+    assert ((confidences > 0) & (confidences < 1)).all()
+    assert 0 <= right.low <= right.value <= right.high <= size
