@@ -383,9 +383,11 @@ def confidence_table() -> str:
     """Small pairs, growing numbers of seeds, and plain strings on tables."""
     rows = load("confidence.json")["rows"]
     small = [
-        [title(row["pair"]), f"{row['share']:.0%}", share(row["f1"]), f"{row['links']:.1f}", str(row["links@.9"])]
-        + ["-" if row["precision@.9"] is None else share(row["precision@.9"]), share(row["ece"])]
-        + [f"{row['overlap']:.0%}"]
+        [
+            *(title(row["pair"]), f"{row['share']:.0%}", share(row["f1"]), f"{row['links']:.1f}", str(row["links@.9"])),
+            "-" if row["precision@.9"] is None else share(row["precision@.9"]),
+            *(share(row["ece"]), f"{row['overlap']:.0%}"),
+        ]
         for row in rows
         if row["part"] == "small"
     ]
