@@ -125,12 +125,12 @@ def check_settings(
     # The settings alone do not say what `auto` will be: all evidence, unless the graphs are very large.
     has_agent = any(DECIDERS[name].channels for name in names) or settings.matcher == "auto"
     check_numbers(settings)
+    check_agent(settings, names)
     uncalibrated = [name for name in names if not DECIDERS[name].channels or is_paper(replace(settings, matcher=name))]
     if settings.precision and uncalibrated:
         who = "the paper's agent" if is_paper(settings) else uncalibrated[0]
         remedy = "use --threshold, or --matcher fused"
         raise InputError(f"{who} has no calibrated confidences, so --precision cannot be promised", remedy=remedy)
-    check_agent(settings, names)
     check_channels(settings, names, has_agent, is_comparison=len(deciders) > 0)
     check_embeddings(settings, names, device)
     if settings.joint:

@@ -23,6 +23,7 @@ Doubles = NDArray[np.float64]
 LOWEST, HIGHEST, STEPS = 0.6, 0.95, 6
 MOST = 0.999  # of a share or a confidence: nothing is certain
 MOST_ROUNDS = 80
+PRIOR = 10.0  # links that the share among held-out ones is worth, beside the run's own
 
 
 @dataclass(frozen=True)
@@ -70,9 +71,14 @@ def rate_links(own: Scored, unrelated: Scored, taken_out: Scored) -> tuple[Doubl
         share, before = 0.5 * (share + found), share
         if abs(share - before) < 5e-4:
             break
-    low = share_of_right(links, scores, weigh(0.0), errors=2.0)
-    high = share_of_right(links, scores, weigh(1.0), errors=-2.0)
-    confidences = np.clip(1 - (1 - share) * ratio_to_null(links, scores, weigh(share)), 1 - MOST, MOST)
+    # Matches taken out leave too poor a null, and so too high a share. Where halves leave a higher one, they are the
+    # poorer null: they have lost what matters here, such as half of the edges.
+    weights, most = weigh(share), share_of_right(links, scores, weigh(1.0), errors=0.0)
+    if len(taken_out.scores) and most < share:
+        share, weights = most, weigh(1.0)
+    bounds = [share_of_right(links, scores, weigh(part), errors) for part in (0.0, 1.0) for errors in (2.0, -2.0)]
+    low, high = min(bounds), max(bounds)
+    confidences = np.clip(1 - (1 - share) * ratio_to_null(links, scores, weights), 1 - MOST, MOST)
     kept = scale_down(confidences[: len(own.scores)], share * len(links))
     total = float(kept.sum())
     return kept, RightLinks(total, min(low * len(links), total), max(high * len(links), total))
@@ -110,8 +116,9 @@ def ratio_to_null(own: Doubles, null: Doubles, weights: Doubles) -> Doubles:
     scores = np.concatenate([own, null])
     answers = np.concatenate([np.zeros(len(own)), np.ones(len(null))])
     mass = np.concatenate([np.full(len(own), 1 / len(own)), weights / weights.sum()])
-    order = np.argsort(-scores, kind="stable")  # falling, so that the share of the null rises
-    levels, middles = _pool(-scores[order], answers[order], mass[order])
+    falling, where = np.unique(-scores, return_inverse=True)  # so that the share of the null rises; equals are one
+    masses = np.bincount(where, mass)
+    levels, middles = _pool(falling, np.bincount(where, mass * answers) / masses, masses)
     share = np.clip(np.interp(-own, middles, levels), 0, 1 - 1e-6)
     return np.asarray(share / (1 - share))
 
@@ -124,8 +131,7 @@ def _pool(scores, answers, weights):  # type: ignore[no-untyped-def]
     for k in range(len(scores)):
         levels[count], masses[count], middles[count] = answers[k], weights[k], scores[k]
         count += 1
-        # Equal scores belong together, and a level below the one before it breaks the order.
-        while count > 1 and (levels[count - 1] <= levels[count - 2] or middles[count - 1] == middles[count - 2]):
+        while count > 1 and levels[count - 1] <= levels[count - 2]:  # a level below the one before it breaks the order
             mass = masses[count - 2] + masses[count - 1]
             for part in (levels, middles):
                 part[count - 2] = (part[count - 2] * masses[count - 2] + part[count - 1] * masses[count - 1]) / mass
@@ -151,7 +157,8 @@ def shift_share(confidences: Doubles, base: float) -> tuple[Doubles, RightLinks]
     """Confidences for links of which another share is right than of those that they were calibrated on.
 
     `base` is the share there. Right links look alike in both, and so do wrong ones: how much likelier a link looks if
-    it is right is known, and the share is the most likely one (Saerens, Latinne and Decaestecker).
+    it is right is known, and the share is the most likely one (Saerens, Latinne and Decaestecker). A few links' worth
+    of belief is in the share there: where confidences tell nothing, it stays.
     """
     if not len(confidences) or not 0 < base < 1:
         return confidences, RightLinks(float(confidences.sum()), 0.0, len(confidences))
@@ -160,7 +167,8 @@ def shift_share(confidences: Doubles, base: float) -> tuple[Doubles, RightLinks]
     low, high = 1 - MOST, MOST
     for _ in range(60):  # the likelihood is concave in the share
         middle = (low + high) / 2
-        rises = float(((ratios - 1) / (1 + middle * (ratios - 1))).sum()) > 0
+        slope = float(((ratios - 1) / (1 + middle * (ratios - 1))).sum())
+        rises = slope + PRIOR * (base / middle - (1 - base) / (1 - middle)) > 0
         low, high = (middle, high) if rises else (low, middle)
     share = (low + high) / 2
     bends = (ratios - 1) / (1 + share * (ratios - 1))

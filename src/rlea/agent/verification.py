@@ -45,6 +45,8 @@ def verify(
     for a feature that speaks for a link, -1 against it, 0 for one that is left out. `prior` are the slopes to begin
     with, which little data leaves as they are.
     """
+    if not len(rows):
+        return np.zeros(0), RightLinks(0.0, 0.0, 0.0)
     used = signs != 0
     parts = [part[:, used] for part in (rows, null.taken_out, null.unrelated)]
     segments = Segments.of(np.concatenate(parts[:2]), signs[used])
@@ -62,7 +64,7 @@ def verify(
         confidences, right = rate_links(
             Scored(scores[0], num_entities), Scored(scores[2], null.num_halved), Scored(scores[1], len(scores[1]))
         )
-        if number == ROUNDS or not len(rows):
+        if number == ROUNDS:
             break
         belief = np.maximum(confidences, TENTATIVE * _is_best(scores[0]))[learned]
         slopes = _learn(columns[0][:, learned], belief, columns[1][:, beside], folds, (learned, beside), start, slopes)

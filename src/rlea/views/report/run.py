@@ -116,7 +116,7 @@ def _about(pair: GraphPair, summary: dict[str, Any], info: dict[str, Any], notes
     if overlap.get("told"):
         text += f" {overlap['told']}."
     if is_number(summary.get("doubtful")) and summary["doubtful"]:
-        text += f" {summary['doubtful']:,} doubtful links were left out by {summary['cut']}."
+        text += f" Left out by {summary['cut']}: {counted(summary['doubtful'], 'doubtful link')}."
     if not len(pair.test):
         notes = [*notes, "there are no gold links, so nothing is judged; to see errors, align with --gold FILE"]
     html = paragraph(text) + Markup().join(paragraph(f"Note: {note}.") for note in notes)
