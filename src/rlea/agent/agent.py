@@ -316,7 +316,9 @@ class Aligner:
         fitted = Calibration.fit(np.concatenate(rows), answers)
         self.calibration = fitted or Calibration()
         if fitted is not None:
-            self.base, self.recall = float(answers.mean()), float(answers.sum()) / max(1, num_there)
+            # As the calibration has it, which softens the answers of a few links.
+            self.base = float(fitted.confidences(np.concatenate(rows)).mean())
+            self.recall = float(answers.sum()) / max(1, num_there)
 
     def _make_scorer(self, parts: list[Examples], settings: ScorerSettings) -> PairScorer:
         features, true_features = all_and_true(parts)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from rlea.arithmetic import exp, exp_of, log, log1p_of
 from rlea.search.pairs import Floats, Pairs
 
-FEWEST = 80  # links in the calibration set; with fewer, the defaults do about as well
+FEWEST = 50  # links in the calibration set; with fewer, the defaults do about as well
 PLENTY = 1000  # links from which on Platt's rule would change next to nothing
 PENALTY = 0.01  # on the squares of the slopes, beside a sum over all links: next to none
 MOST = 12.0  # log-odds are cut here: beyond, they say no more

@@ -97,7 +97,7 @@ def share_of_right(own: Doubles, null: Doubles, weights: Doubles, errors: float)
     sorted_own, count = np.sort(own), len(own)
     least = 1.0
     for level in np.linspace(LOWEST, HIGHEST, STEPS):
-        place = min(int(np.searchsorted(sums, level)), len(ordered) - 1)
+        place = min(int(np.searchsorted(sums, level - 1e-9)), len(ordered) - 1)  # rounding tells nothing
         at = ordered[place]
         below = float(sums[int(np.searchsorted(ordered, at, side="right")) - 1])
         number = int(np.searchsorted(sorted_own, at, side="right"))
