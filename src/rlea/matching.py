@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 Doubles = NDArray[np.float64]
 
-LEAST = 0.4  # confidence of a link that the agent writes by default: below, it is a guess
+# Confidence of a link that the agent writes by default; the lower one where it is sure that graphs share so much.
+LEAST, LEAST_IF_SHARED, SHARED = 0.4, 0.2, 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +116,14 @@ def keep_worthwhile(matching: Matching, most: float, least: float = 0.0) -> Matc
         return matching
     expected = 2 * np.cumsum(ordered) / (np.arange(1, len(ordered) + 1) + most)
     return matching.at_least(max(float(ordered[np.argmax(expected)]), least))
+
+
+def least_confidence(num_shared: float, num_entities: int) -> float:
+    """Below it a link is a guess that nobody wants by default: the more so where graphs may share nothing.
+
+    `num_shared` is the lowest likely number of entities with a counterpart.
+    """
+    return LEAST_IF_SHARED if num_shared >= SHARED * num_entities else LEAST
 
 
 def toy_task(like: Embeddings) -> Task:

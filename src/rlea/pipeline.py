@@ -144,7 +144,7 @@ def conclude(pair: GraphPair, inputs: Inputs, decision: Decision, ranks: RankMet
 
 def cut_links(matching: Matching, settings: AlignSettings, most: int, right: RightLinks | None = None) -> Matching:
     """Leave out what the settings would not have; `most` is how many links there could be, `right` how many are."""
-    from rlea.matching import LEAST, keep_sure, keep_worthwhile
+    from rlea.matching import keep_sure, keep_worthwhile, least_confidence
 
     if settings.precision:
         if right is None or len(matching) < FEWEST_PROMISED:
@@ -157,7 +157,9 @@ def cut_links(matching: Matching, settings: AlignSettings, most: int, right: Rig
         return matching.at_least(settings.threshold)
     if settings.keep == "all" or (settings.keep == "auto" and right is None):
         return matching
-    return keep_worthwhile(matching, most) if right is None else keep_worthwhile(matching, right.value, LEAST)
+    if right is None:
+        return keep_worthwhile(matching, most)
+    return keep_worthwhile(matching, right.value, least_confidence(right.low, most))
 
 
 def evaluate(

@@ -49,6 +49,7 @@ def demo(
     out.print(terminal.bench_table(results))
     out.print(terminal.channel_table(results[-1]))
     out.print(f"[dim]{as_text(results[-1].summary()['started'])}.[/dim]")
+    terminal.show_overlap(results[-1])
     out.print(terminal.link_table(results[-1]))
     out.print(f"Links, the record and a report: [bold]{as_text(str(output))}/report.html[/bold]")
 
