@@ -80,7 +80,7 @@ def test_the_classes_of_a_real_run_add_up(run):
     text = (run / "report.html").read_text()
     result = json.loads((run / "run.json").read_text())["result"]
     assert result["doubtful"] > 0
-    assert f" {result['doubtful']} doubtful links were left out by --keep worthwhile." in text
+    assert f" Left out by --keep worthwhile: {result['doubtful']} doubtful links." in text
     *counts, total = (int(n.replace(",", "")) for n in re.findall(
         r'<td class="num">([\d,]+)</td>', re.search(r'<table class="errors">.*?</table>', text, flags=re.S).group()
     ))  # fmt: skip
