@@ -405,9 +405,10 @@ def confidence_table() -> str:
         if row["part"] == "strings"
     ]
     best = slim(markdown_table(["best threshold", "links left", "words", "three letters in a row"], strings))
-    return (
-        f"{text}\n\nF1 of entities that are never seeds, by the number of seeds:\n\n" + "\n".join(lines) + f"\n\n{best}"
-    )
+    parts = [text, best]
+    if lines:
+        parts.insert(1, "F1 of entities that are never seeds, by the number of seeds:\n\n" + "\n".join(lines))
+    return "\n\n".join(parts)
 
 
 def filled(text: str, tables: dict) -> str:

@@ -366,7 +366,7 @@ def is_aligner(path: str) -> bool:
     from rlea.agent.agent import FORMAT
     from rlea.io.agent_files import load_agent_file
 
-    return load_agent_file(path)[0].get("format") == FORMAT
+    return str(load_agent_file(path)[0].get("format")).startswith(FORMAT.rpartition(" ")[0])
 
 
 @dataclass(frozen=True)

@@ -147,11 +147,10 @@ def cut_links(matching: Matching, settings: AlignSettings, most: int, right: Rig
     from rlea.matching import keep_sure, keep_worthwhile, least_confidence
 
     if settings.precision:
-        if right is None or len(matching) < FEWEST_PROMISED:
-            raise InputError(
-                f"--precision {settings.precision:g} cannot be promised: there is too little to learn from",
-                remedy="give seeds, 100 or more, and all evidence, or use --threshold",
-            )
+        if len(matching) and (right is None or len(matching) < FEWEST_PROMISED):
+            reason = "there is too little to learn from" if right is None else f"there are only {len(matching)} links"
+            remedy = "use --threshold" + (", or give seeds, 100 or more, and all evidence" if right is None else "")
+            raise InputError(f"--precision {settings.precision:g} cannot be promised: {reason}", remedy=remedy)
         return keep_sure(matching, settings.precision)
     if settings.threshold:
         return matching.at_least(settings.threshold)

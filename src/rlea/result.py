@@ -54,7 +54,7 @@ class Overlap:
     @property
     def is_nothing(self) -> bool:
         """Whether so little seems to be shared that it may be nothing."""
-        return self.shared < max(1.0, NOTHING * self.entities)
+        return self.low < 1 and self.shared < max(0.5, NOTHING * self.entities)
 
     def tell(self) -> str:
         """One sentence for people."""
@@ -160,11 +160,11 @@ class Result:
 
     @property
     def cut(self) -> str:
-        """Which links were left out, in the words of the command line; empty where none was."""
+        """What links were left out by, in the words of the command line; empty where nothing asked for that."""
         settings = self.settings
         given = {"--precision": settings.precision, "--threshold": settings.threshold}
         numbers = [f"{option} {value:g}" for option, value in given.items() if value]
-        is_cut = settings.keep == "worthwhile" or (settings.keep == "auto" and self.overlap is not None)
+        is_cut = settings.keep == "worthwhile" or (settings.keep == "auto" and len(self.doubtful) > 0)
         return " ".join(numbers) or ("--keep worthwhile" if is_cut else "")
 
     @property
@@ -217,6 +217,8 @@ class Result:
                 f"gold judges {links.judged:,} of {links.matched:,} links, and precision is of these alone; if "
                 "entities without a gold link have no counterpart, add --gold-complete"
             )
+        if "bootstrap" in self.info and self.overlap is None and len(self.matching):
+            told.append("confidences are not calibrated: there are too few seeds, and no evidence without them")
         return tuple(told)
 
 

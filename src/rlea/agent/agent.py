@@ -172,8 +172,6 @@ class Aligner:
         self.channel_scorer: PairScorer | None = None  # None where there was nothing to learn from
         self.pair_scorer: PairScorer | None = None  # None without structure or with few seeds, too
         self.calibration = Calibration()  # of learned passes, from held-out games
-        self.base = 0.0  # share of right links there; 0 where nothing was calibrated
-        self.recall = 1.0  # share of held-out links that were found there
         self.final_calibration: Calibration | None = None  # of the last pass, where fitted vectors have their say
         self.weights = Weights(self.settings.passes.propagation)
         self.history: list[dict[str, Any]] = []
@@ -256,7 +254,7 @@ class Aligner:
         # Pseudo-seeds are the easy links: a scorer learned from them misjudges the others (docs/agent.md).
         if STRUCTURE in self.channels and len(start.seeds) >= FEW_SEEDS:
             self._learn_pairs(start, games, told, progress)
-        self._calibrate(games, told, progress)
+        self._calibrate(games, told, progress, is_seeded=len(start.seeds) >= FEW_SEEDS)
 
     def _learn_channels(
         self,
@@ -299,7 +297,7 @@ class Aligner:
                     rules = self.settings.passes, game.decisions, self._score_with(what, unseen=part), self._rate
                     games[part] = game.then(play_learned(game.problem, *rules, num_passes=1)[-1])
 
-    def _calibrate(self, games: list[HeldOut], told: list[_Described], progress: Progress) -> None:
+    def _calibrate(self, games: list[HeldOut], told: list[_Described], progress: Progress, *, is_seeded: bool) -> None:
         """Confidences from the links that held-out entities get in the end, right and wrong."""
         rows, right, num_there = [], [], 0
         for part, (game, what) in enumerate(zip(games, told, strict=True)):
@@ -313,12 +311,10 @@ class Aligner:
             right.append(is_right[known])
             progress("agent: calibration", part + 1, len(games))
         answers = np.concatenate(right)
-        fitted = Calibration.fit(np.concatenate(rows), answers)
-        self.calibration = fitted or Calibration()
-        if fitted is not None:
-            # As the calibration has it, which softens the answers of a few links.
-            self.base = float(fitted.confidences(np.concatenate(rows)).mean())
-            self.recall = float(answers.sum()) / max(1, num_there)
+        fitted = Calibration.fit(np.concatenate(rows), answers) or Calibration()
+        self.calibration = replace(fitted, recall=float(answers.sum()) / max(1, num_there))
+        if not is_seeded:  # pseudo-seeds say nothing of how many links are right
+            self.calibration = replace(fitted, base=0.0)
 
     def _make_scorer(self, parts: list[Examples], settings: ScorerSettings) -> PairScorer:
         features, true_features = all_and_true(parts)
@@ -405,7 +401,9 @@ class Aligner:
         pool: str = "auto",
         precision: float | None = None,
     ) -> Matching:
-        """One-to-one links with calibrated confidences; with `precision` only the surest, that share of them right.
+        """One-to-one links with confidences; with `precision` only the surest, of that mean confidence.
+
+        No promise is made: `rlea.align` refuses a precision where there is too little to learn from.
 
         The seeds are those of the pair; `vectors` are those that were given to `fit` or `choose`. Another pair than the
         one that was fitted wants the same channels; `evidence` has those of one's own for it.
@@ -444,7 +442,9 @@ class Aligner:
         prior = replace(self._prior(problem, channels, fitted), propagation=weights.propagation)
         first = play_fixed(problem, self.settings.passes, prior)
         passes = [first]
-        if self.pair_scorer is not None and weights.is_learned:
+        # Pseudo-seeds are the easy links: confidences that are calibrated on them do not hold. Null models do.
+        by_null = len(start.seeds) < FEW_SEEDS and channels and not fitted and type(evidence) is Evidence
+        if self.pair_scorer is not None and weights.is_learned and not by_null:  # they play the fixed passes
             what = self._describe(channels, first.pairs)
             add = weigh([channel.score(first.pairs)[:, 0] for channel in fitted], weights.vectors)
             score = self._score_with(what, add)
@@ -453,12 +453,11 @@ class Aligner:
         final = self.final_calibration or (self.calibration if is_rated else Calibration())
         passes[-1] = _rated(passes[-1], final)
         right, recall = None, 1.0
-        # Pseudo-seeds are the easy links: confidences that are calibrated on them do not hold. Null models do.
-        if len(start.seeds) < FEW_SEEDS and channels and not fitted and type(evidence) is Evidence:
+        if by_null:
             passes[-1], right = self._verified(evidence, start, problem, channels, passes[-1], progress)
-        elif self.base and final is self.calibration:
-            shifted, right = shift_share(passes[-1].confidences.astype(np.float64), self.base)
-            recall = self.recall
+        elif final.base:
+            shifted, right = shift_share(passes[-1].confidences.astype(np.float64), final.base)
+            recall = final.recall
             passes[-1] = replace(passes[-1], confidences=np.asarray(shifted, np.float32))
         return Outcome(passes, [*found, *fitted], start, right, recall)
 
@@ -473,21 +472,25 @@ class Aligner:
     ) -> tuple[Decisions, RightLinks]:
         """The same links with confidences by null models: the same agent plays games in which every link is wrong."""
         num_entities = min(len(problem.source_ids), len(problem.target_ids))
+        graphs = {"source": evidence.pair.source, "target": evidence.pair.target}
         draws = num_draws(num_entities)
+        halved = num_draws(sum(graph.num_entities for graph in graphs.values()) // 2)
         rows = self._link_rows(problem, channels, last)
         taken_out, places, unrelated = [rows[:0]], [np.zeros(0, np.int64)], [rows[:0]]
         num_halved = 0
         for draw in range(draws):
-            progress("agent: null models", draw, draws)
+            progress("agent: null models", draw, draws + halved)
             less = take_out(problem, last, draw)
             decisions = self._play(less.problem, channels)
             freed = less.is_freed(decisions)
             taken_out.append(self._link_rows(less.problem, channels, decisions)[freed])
             places.append(less.matches_of(decisions, last)[freed])
-            for graph, side in ((evidence.pair.source, "source"), (evidence.pair.target, "target")):
+        for draw in range(halved):
+            progress("agent: null models", draws + draw, draws + halved)
+            for side, graph in graphs.items():
                 unrelated.append(self._play_halves(graph, draw, evidence, side, channels))
                 num_halved += graph.num_entities // 2
-        progress("agent: null models", draws, draws)
+        progress("agent: null models", draws + halved, draws + halved)
         null = NullRows(np.concatenate(unrelated), np.concatenate(taken_out), np.concatenate(places), num_halved)
         confidences, right = verify(rows, num_entities, null, *self._link_signs(channels))
         return replace(last, confidences=np.asarray(confidences, np.float32)), right
@@ -502,7 +505,7 @@ class Aligner:
         for part in evidence.vectors:
             every = part.source if side == "source" else part.target
             vectors.append(replace(part, source=every[halves[0]], target=every[halves[1]]))
-        own = Evidence(pair, encoder=self.encoder, vectors=vectors)
+        own = Evidence(pair, encoder=self.encoder, vectors=vectors, searches_words=evidence.searches_words)
         start = bootstrap(Links.empty(), own.collect(Links.empty(), Links.empty(), self.channels))
         found = {(one.name, one.columns): one for one in own.collect(Links.empty(), start.links, self.channels)}
         alike = [found.get((one.name, one.columns)) or silent_channel(one.name, one.columns) for one in channels]
@@ -662,8 +665,6 @@ class Aligner:
             "layout": self.layout,
             "scorers": {name: [part.width, part.parts] for name, part in scorers.items() if part is not None},
             "calibration": asdict(self.calibration),
-            "base": self.base,
-            "recall": self.recall,
             "final_calibration": None if self.final_calibration is None else asdict(self.final_calibration),
             "weights": asdict(self.weights),
             "history": self.history,
@@ -702,7 +703,6 @@ class Aligner:
             scorer.load_state(own)
         agent.channel_scorer, agent.pair_scorer = loaded.get("channels"), loaded.get("pairs")
         agent.calibration = Calibration(**about["calibration"])
-        agent.base, agent.recall = float(about["base"]), float(about["recall"])
         final = about["final_calibration"]
         agent.final_calibration = None if final is None else Calibration(**final)
         weights = about["weights"]
@@ -776,7 +776,8 @@ def calibrate_on(decisions: Decisions, links: Links) -> Calibration | None:
     known = np.isin(decisions.source_ids, links.source_ids)
     pairs = Pairs(decisions.source_ids[known], decisions.target_ids[known])
     right = np.isin(numbers(pairs), numbers(Pairs(links.source_ids, links.target_ids)))
-    return Calibration.fit(log_odds(decisions.pairs, decisions.logits)[decisions.places[known]], right)
+    found = Calibration.fit(log_odds(decisions.pairs, decisions.logits)[decisions.places[known]], right)
+    return None if found is None else replace(found, recall=int(right.sum()) / len(links))
 
 
 def _rated(decisions: Decisions, calibration: Calibration) -> Decisions:

@@ -6,7 +6,7 @@ its source and of its target (log-odds of its softmax share, no match being a ri
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numba
 import numpy as np
@@ -29,14 +29,17 @@ class Calibration:
     source: float = 0.5
     target: float = 0.5
     logit: float = 0.0
+    # Of the links that it was fitted to, the share that is right; 0 where these are not held-out links of true seeds.
+    base: float = 0.0
+    recall: float = 1.0  # share of the held-out links that were found
 
     @staticmethod
     def fit(odds: Floats, right: NDArray[np.bool_]) -> Calibration | None:
-        """From rows of `log_odds` and whether the link was right; None where they are too few or all the same."""
-        if len(right) < FEWEST or right.all() or not right.any():
+        """From rows of `log_odds` and whether the link was right; None where they are too few or all are wrong."""
+        if len(right) < FEWEST or not right.any():
             return None
         rows, answers, weights = odds, right, np.ones(len(right))
-        if len(right) < PLENTY:
+        if len(right) < PLENTY or right.all():
             # A few links are often separated without an error, and then the steepest curve fits best: every link would
             # be certain. So each answer counts as the opposite with a small probability, that of one more link of its
             # kind going the other way (Platt's rule).
@@ -51,11 +54,13 @@ class Calibration:
             lowest = int(np.argmin(fitted))
             if fitted[lowest] >= 0:
                 slopes[used] = fitted
-                return Calibration(bias, *(float(slope) for slope in slopes))
+                found = Calibration(bias, *(float(slope) for slope in slopes))
+                # Its own share, and not that of the links: the answers of a few are softened.
+                return replace(found, base=float(found.confidences(odds).mean()))
             # A slope below zero would put a clearer pair lower: it goes, and the others are fitted anew.
             del used[lowest]
-        share = float(right.mean())
-        return Calibration(float(log(share / (1 - share))), 0.0, 0.0, 0.0)
+        share = float((answers * weights).sum() / weights.sum())
+        return Calibration(float(log(share / (1 - share))), 0.0, 0.0, 0.0, share)
 
     def confidences(self, odds: Floats) -> Floats:
         """Probabilities that links of these pairs are right, (num_pairs,) in (0, 1)."""

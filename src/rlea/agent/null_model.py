@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from rlea.agent.passes import Decisions, Problem
 from rlea.graph import GraphPair, Ids, KnowledgeGraph
 
-ENOUGH = 1000  # links of a null model; small graphs are halved, and robbed of matches, several times ...
+ENOUGH = 1000  # links of a null model; small graphs are halved, and their matches taken out, several times ...
 MOST_DRAWS = 6  # ... but not more often than this
 HALVES, TAKEN_OUT = 11, 12  # uses of random numbers
 
@@ -32,7 +32,7 @@ class TakenOut:
         return np.isin(decisions.source_ids, self.source_ids) | np.isin(decisions.target_ids, self.target_ids)
 
     def matches_of(self, decisions: Decisions, before: Decisions) -> NDArray[np.int64]:
-        """For every link the place, among those before, of the match that its freed entity had; 0 if none was freed."""
+        """For every link of a freed entity the place, among those before, of the match that this entity had."""
         graphs = self.problem.graphs
         by_source, by_target = np.zeros(graphs.num_source, np.int64), np.zeros(graphs.num_target, np.int64)
         by_source[before.source_ids] = by_target[before.target_ids] = np.arange(len(before.source_ids))

@@ -1,8 +1,8 @@
 """How many links are right, without a label: what is seen is a mixture of right links and links by coincidence.
 
-Two null models say what coincidence looks like (`null_model.py`). Unrelated halves of one graph are too good a null
-where graphs share much: in the pair, entities with a counterpart are taken and compete. What entities get whose match
-was taken out is right there, and too poor a null where graphs share nothing: it shows the second best. So the null is
+Two null models say what coincidence looks like (`null_model.py`). Unrelated halves of one graph are too strict a null
+model where graphs share much: in the pair, entities with a counterpart are taken and compete. What entities get whose
+match was taken out is right there, and too lenient where graphs share nothing: it shows the second best. So the null is
 between the two, the nearer to the second one the more is shared.
 """
 
@@ -71,8 +71,8 @@ def rate_links(own: Scored, unrelated: Scored, taken_out: Scored) -> tuple[Doubl
         share, before = 0.5 * (share + found), share
         if abs(share - before) < 5e-4:
             break
-    # Matches taken out leave too poor a null, and so too high a share. Where halves leave a higher one, they are the
-    # poorer null: they have lost what matters here, such as half of the edges.
+    # Matches taken out are too lenient, and leave too high a share. Where halves leave a higher one, they are the more
+    # lenient ones: they have lost what matters here, such as half of the edges.
     weights, most = weigh(share), share_of_right(links, scores, weigh(1.0), errors=0.0)
     if len(taken_out.scores) and most < share:
         share, weights = most, weigh(1.0)
@@ -175,4 +175,5 @@ def shift_share(confidences: Doubles, base: float) -> tuple[Doubles, RightLinks]
     error = 2 / np.sqrt(max(float((bends * bends).sum()), 1e-9))
     shifted = share * ratios / (1 + share * (ratios - 1))
     low, high = (len(shifted) * min(max(share + sign * error, 0.0), 1.0) for sign in (-1, 1))
-    return np.asarray(shifted), RightLinks(float(shifted.sum()), low, high)
+    total = float(shifted.sum())
+    return np.asarray(shifted), RightLinks(total, min(low, total), max(high, total))

@@ -64,7 +64,7 @@ class Channel:
 
 
 def silent_channel(name: str, columns: tuple[str, ...]) -> Channel:
-    """A channel without evidence. It keeps the layout of features where a channel found nothing."""
+    """A channel without evidence. It keeps the layout of features where a channel found nothing, all of them zero."""
     return Channel(name, columns, Pairs.empty(), lambda pairs: np.zeros((len(pairs), len(columns)), np.float32))
 
 

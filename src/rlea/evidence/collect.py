@@ -11,7 +11,7 @@ from rlea.evidence.channel import Channel
 from rlea.evidence.names import name_channels
 from rlea.evidence.paris.channel import paris_channels
 from rlea.evidence.vectors import vector_channels
-from rlea.evidence.words import word_channels
+from rlea.evidence.words import can_search, word_channels
 from rlea.graph import GraphPair, Links
 from rlea.progress import Progress, silent
 from rlea.search.embeddings import Embeddings
@@ -32,15 +32,18 @@ class Evidence:
         encoder: str = "",
         vectors: Sequence[Embeddings] = (),
         progress: Progress = silent,
+        searches_words: bool | None = None,
     ) -> None:
         self.pair, self.vectors = pair.without_gold, list(vectors)
+        # Whether words propose pairs: that of a part of the graphs does as that of the whole.
+        self.searches_words = can_search(pair) if searches_words is None else searches_words
         self.seconds: dict[tuple[str, bytes], float] = {}  # that making each took
         self.asked: set[tuple[str, bytes]] = set()  # which were used; whoever counts costs may clear it
         self._kept: dict[tuple[str, bytes], list[Channel]] = {}
         # How each is made, from links that it may learn from.
         self._makers: dict[str, Callable[[Links], list[Channel]]] = {
             NAMES: lambda links: name_channels(self.pair, links, encoder, progress),
-            WORDS: lambda links: word_channels(self.pair, progress),
+            WORDS: lambda links: word_channels(self.pair, progress, self.searches_words),
             ATTRIBUTES: lambda links: attribute_channels(self.pair, links, progress),
             PARIS: lambda links: paris_channels(self.pair, links, progress),
             VECTORS: lambda links: vector_channels(self.vectors, *self.pair.entity_ids, progress),

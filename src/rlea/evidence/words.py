@@ -97,10 +97,14 @@ def _weigh(source: Any, target: Any) -> Embeddings:
     return Embeddings(both[:num_source], both[num_source:], name="words", measure="inner")
 
 
-def word_channels(pair: GraphPair, progress: Progress) -> list[Channel]:
+def can_search(pair: GraphPair) -> bool:
+    """Whether the graphs are small enough for words to propose pairs."""
+    return pair.source.num_entities * pair.target.num_entities <= MOST_SEARCHED
+
+
+def word_channels(pair: GraphPair, progress: Progress, is_searched: bool) -> list[Channel]:
     """The words of an entity, these with its neighbours' words, and its letters."""
     channels = []
-    is_searched = pair.source.num_entities * pair.target.num_entities <= MOST_SEARCHED
     columns = {
         "words": "similarity of the shared words",
         "words around": "similarity of the neighbours' words",

@@ -128,7 +128,7 @@ def cell_of(workspace: Workspace, name: str, part: float, beginning: str, decide
     def wanted(progress: Progress) -> dict[str, Any]:
         pair, gold = seen_and_judged(workspace, name, part, beginning)
         own = asdict(AgentSettings() if decider == AGENT else ParisSettings())
-        # What writes links by default is in `matching`; the rest of the pipeline only hands things on.
+        # What links are written by default is decided by `matching`; the pipeline hands numbers on.
         code = (AGENT_CODE, matchings, metrics) if decider == AGENT else (take_pairs, matchings, metrics)
         return {
             "settings": plain({"matcher": decider, "pool": "all", "precision": ASKED, "own": own}),

@@ -266,9 +266,10 @@ def link_table(result: Result, count: int = 6) -> Table | str:
 
     matching, pair = result.matching, result.pair
     if not len(matching):
-        if result.overlap is not None and len(result.doubtful):
+        if len(result.doubtful) and result.cut.startswith("--keep"):
             return "[yellow]No link is sure enough to be written.[/yellow] Add --keep all to see them, or give seeds."
-        why = f"{result.cut} removed all of them" if result.cut else "the graphs have nothing in common that was used"
+        has_cut = len(result.doubtful) > 0
+        why = f"{result.cut} removed all of them" if has_cut else "the graphs have nothing in common that was used"
         return f"[yellow]No link was found:[/yellow] {why}. Seeds, or all evidence (`--matcher fused`), may help."
     table = make_table("Some of the most confident links", ("source", "target"), ["confidence"])
     order = np.argsort(-matching.confidences, kind="stable")

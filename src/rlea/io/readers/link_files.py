@@ -1,7 +1,7 @@
 """Links between two graphs, as files hold them: by identifier, whether or not any graph has these entities.
 
-Known formats: the `links.tsv` of this program (source, target, confidence), TSV or CSV with or without a header,
-Parquet, SSSOM (`rlea.io.readers.sssom`), and RDF with owl:sameAs triples or the cells of the Alignment API
+Known formats: the `links.tsv` of this program (source, target, confidence, labels), TSV or CSV with or without a
+header, Parquet, SSSOM (`rlea.io.readers.sssom`), and RDF with owl:sameAs triples or the cells of the Alignment API
 (`rlea.io.readers.rdf_links`). Links in memory (`rlea.io.readers.memory`) become the same rows.
 """
 

@@ -145,7 +145,7 @@ def _figures(matching: Matching, scored: Matching, gold: Links, summary: dict[st
     """The main figures, each with its meaning."""
     figures = [(f"{len(matching):,}", "links")]
     if is_number(summary.get("expected_right")) and len(matching):
-        figures.append((f"{summary['expected_right']:,.0f}", "of them should be right"))
+        figures.append((f"{summary['expected_right']:,.0f}", "expected to be right"))
     if len(gold):
         links = metrics.link_metrics(scored, gold, complete=_is_complete(summary))
         ignored = f"; {links.matched - links.judged:,} not judged" if links.judged < links.matched else ""
