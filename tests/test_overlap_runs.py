@@ -232,9 +232,7 @@ def test_no_precision_is_promised_for_ten_entities(run_cli, tmp_path):
     files = [write_table(tmp_path / f"{side}.nt", getattr(pair, side)) for side in ("source", "target")]
     done = run_cli("align", *files, "--precision", 0.9, "--output", tmp_path / "out", "--quiet")
     assert (done.code, done.out) == (2, "")
-    assert done.err.startswith(
-        "Error: --precision 0.9 cannot be promised: there is too little to learn from; give seeds"
-    )
+    assert done.err.startswith("Error: --precision 0.9 cannot be promised: there are only 10 links; use --threshold")
     assert len(done.err.strip().splitlines()) == 1
     assert not (tmp_path / "out").exists()
     with pytest.raises(InputError, match="cannot be promised"):

@@ -54,7 +54,8 @@ class Overlap:
     @property
     def is_nothing(self) -> bool:
         """Whether so little seems to be shared that it may be nothing."""
-        return self.low < 1 and self.shared < max(0.5, NOTHING * self.entities)
+        few = max(min(1.0, 0.1 * self.entities), NOTHING * self.entities)
+        return not self.entities or (self.low < 1 and self.shared < few)
 
     def tell(self) -> str:
         """One sentence for people."""

@@ -99,10 +99,19 @@ def test_few_links_are_not_believed_too_much():
     assert np.mean(errors) < 0.05
 
 
-@pytest.mark.parametrize("answer", [True, False])
-def test_nothing_is_fitted_where_all_or_none_are_right(answer):
-    assert Calibration.fit(np.zeros((500, 3), np.float32), np.full(500, answer)) is None
+def test_nothing_is_fitted_where_none_is_right_or_there_are_none():
+    assert Calibration.fit(np.zeros((500, 3), np.float32), np.zeros(500, bool)) is None
     assert Calibration.fit(np.zeros((0, 3), np.float32), np.zeros(0, bool)) is None
+
+
+@pytest.mark.parametrize("size", [60, 2000])
+def test_where_all_are_right_a_link_that_nothing_speaks_for_is_less_sure(size):
+    rows = np.random.default_rng(0).uniform(4, 12, (size, 3)).astype(np.float32)
+    found = Calibration.fit(rows, np.ones(size, bool))
+    assert found.base > 0.95
+    sure, unsure = found.confidences(np.array([[10, 10, 10], [0, 0, 0]], np.float32))
+    assert sure > 0.95
+    assert unsure < sure - 0.2
 
 
 def test_confidences_by_hand():

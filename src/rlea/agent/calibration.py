@@ -38,8 +38,10 @@ class Calibration:
         """From rows of `log_odds` and whether the link was right; None where they are too few or all are wrong."""
         if len(right) < FEWEST or not right.any():
             return None
+        if right.all():  # one link more that nothing speaks for, and that is wrong: not all are equally sure
+            odds, right = np.concatenate([odds, np.zeros((1, 3), odds.dtype)]), np.append(right, False)
         rows, answers, weights = odds, right, np.ones(len(right))
-        if len(right) < PLENTY or right.all():
+        if len(right) < PLENTY:
             # A few links are often separated without an error, and then the steepest curve fits best: every link would
             # be certain. So each answer counts as the opposite with a small probability, that of one more link of its
             # kind going the other way (Platt's rule).
