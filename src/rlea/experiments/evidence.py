@@ -176,9 +176,9 @@ def remarks(results: Results) -> str:
     if not parts:
         return ""
     return (
-        "Every entity that can be linked is linked. Of the links that `rlea align` writes by default, as many as it "
-        f"expects the best F1 of, precision / recall / F1 are: {'; '.join(parts)}. Without seeds a tenth of the gold "
-        "links are validation links, on which the rules for that case were chosen ([measuring.md](measuring.md))."
+        "Every entity that can be linked is linked. Cut where the best F1 is expected, precision / recall / F1 are: "
+        f"{'; '.join(parts)}. Without seeds a tenth of the gold links are validation links, on which the rules for that "
+        "case were chosen ([measuring.md](measuring.md))."
     )
 
 
