@@ -177,8 +177,8 @@ def remarks(results: Results) -> str:
         return ""
     return (
         "Every entity that can be linked is linked. Cut where the best F1 is expected, precision / recall / F1 are: "
-        f"{'; '.join(parts)}. Without seeds a tenth of the gold links are validation links, on which the rules for that "
-        "case were chosen ([measuring.md](measuring.md))."
+        f"{'; '.join(parts)}. Without seeds a tenth of the gold links are validation links, on which the rules for "
+        "that case were chosen ([measuring.md](measuring.md))."
     )
 
 
