@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from rlea.agent.verification import NullRows, verify
+from rlea.agent.null_model import NullRows
+from rlea.agent.verification import verify
 
 SIGNS, PRIOR = np.array([1.0, -1.0, 1.0, 0.0]), np.array([0.3, 0.0, 0.0, 0.0])
 

@@ -26,7 +26,7 @@ from rlea.agent.features import SIGNS, Features
 from rlea.agent.holdout import HeldOut, HoldoutSettings, hold_out, unseeded
 from rlea.agent.learning import Examples, all_and_true, supervise
 from rlea.agent.memory import Graphs
-from rlea.agent.null_model import halve, num_draws, split, take_out
+from rlea.agent.null_model import Player, play_null
 from rlea.agent.overlap import RightLinks, shift_share
 from rlea.agent.pair_scorer import PairScorer, ScorerSettings
 from rlea.agent.passes import (
@@ -41,13 +41,13 @@ from rlea.agent.passes import (
     play_learned,
 )
 from rlea.agent.propagation import PropagationSettings
-from rlea.agent.verification import NullRows, verify
+from rlea.agent.verification import verify
 from rlea.errors import InputError
 from rlea.evidence import CHANNELS, STRUCTURE, VECTORS
 from rlea.evidence.channel import Channel, ScoreTable, describe_pairs, join_proposals, silent_channel
 from rlea.evidence.collect import Evidence
 from rlea.evidence.vectors import vector_channels
-from rlea.graph import GraphPair, Ids, KnowledgeGraph, Links, choose_pool
+from rlea.graph import GraphPair, Ids, Links, choose_pool
 from rlea.io.agent_files import load_agent_file, save_agent_file
 from rlea.matching import Matching, keep_sure
 from rlea.progress import Progress, silent
@@ -312,9 +312,9 @@ class Aligner:
             progress("agent: calibration", part + 1, len(games))
         answers = np.concatenate(right)
         fitted = Calibration.fit(np.concatenate(rows), answers) or Calibration()
-        self.calibration = replace(fitted, recall=float(answers.sum()) / max(1, num_there))
-        if not is_seeded:  # pseudo-seeds say nothing of how many links are right
-            self.calibration = replace(fitted, base=0.0)
+        # Pseudo-seeds say nothing of how many links are right.
+        facts = {"recall": float(answers.sum()) / max(1, num_there)} if is_seeded else {"base": 0.0}
+        self.calibration = replace(fitted, **facts)
 
     def _make_scorer(self, parts: list[Examples], settings: ScorerSettings) -> PairScorer:
         features, true_features = all_and_true(parts)
@@ -439,8 +439,7 @@ class Aligner:
                 f"the agent was fitted with {len(weights.vectors)} trained embeddings and is given {len(fitted)}",
                 remedy="give the same embeddings, or call choose with these first",
             )
-        prior = replace(self._prior(problem, channels, fitted), propagation=weights.propagation)
-        first = play_fixed(problem, self.settings.passes, prior)
+        first = self._play(problem, channels, fitted)
         passes = [first]
         # Pseudo-seeds are the easy links: confidences that are calibrated on them do not hold. Null models do.
         by_null = len(start.seeds) < FEW_SEEDS and channels and not fitted and type(evidence) is Evidence
@@ -454,7 +453,7 @@ class Aligner:
         passes[-1] = _rated(passes[-1], final)
         right, recall = None, 1.0
         if by_null:
-            passes[-1], right = self._verified(evidence, start, problem, channels, passes[-1], progress)
+            passes[-1], right = self._verified(evidence, problem, channels, passes[-1], progress)
         elif final.base:
             shifted, right = shift_share(passes[-1].confidences.astype(np.float64), final.base)
             recall = final.recall
@@ -464,57 +463,22 @@ class Aligner:
     def _verified(
         self,
         evidence: Evidence,
-        start: Bootstrap,
         problem: Problem,
         channels: list[Channel],
         last: Decisions,
         progress: Progress,
     ) -> tuple[Decisions, RightLinks]:
         """The same links with confidences by null models: the same agent plays games in which every link is wrong."""
-        num_entities = min(len(problem.source_ids), len(problem.target_ids))
-        graphs = {"source": evidence.pair.source, "target": evidence.pair.target}
-        draws = num_draws(num_entities)
-        halved = num_draws(sum(graph.num_entities for graph in graphs.values()) // 2)
         rows = self._link_rows(problem, channels, last)
-        taken_out, places, unrelated = [rows[:0]], [np.zeros(0, np.int64)], [rows[:0]]
-        num_halved = 0
-        for draw in range(draws):
-            progress("agent: null models", draw, draws + halved)
-            less = take_out(problem, last, draw)
-            decisions = self._play(less.problem, channels)
-            freed = less.is_freed(decisions)
-            taken_out.append(self._link_rows(less.problem, channels, decisions)[freed])
-            places.append(less.matches_of(decisions, last)[freed])
-        for draw in range(halved):
-            progress("agent: null models", draws + draw, draws + halved)
-            for side, graph in graphs.items():
-                unrelated.append(self._play_halves(graph, draw, evidence, side, channels))
-                num_halved += graph.num_entities // 2
-        progress("agent: null models", draws + halved, draws + halved)
-        null = NullRows(np.concatenate(unrelated), np.concatenate(taken_out), np.concatenate(places), num_halved)
+        player = Player(self._play, self._link_rows, self.channels, self.encoder)
+        null = play_null(player, evidence, problem, channels, last, rows.shape[1], progress)
+        num_entities = min(len(problem.source_ids), len(problem.target_ids))
         confidences, right = verify(rows, num_entities, null, *self._link_signs(channels))
         return replace(last, confidences=np.asarray(confidences, np.float32)), right
 
-    def _play_halves(
-        self, graph: KnowledgeGraph, draw: int, evidence: Evidence, side: str, channels: list[Channel]
-    ) -> Floats:
-        """Features of the links that the agent finds between two halves of one graph, by the pair's channels."""
-        halves = split(graph, draw)
-        pair = halve(graph, halves)
-        vectors = []
-        for part in evidence.vectors:
-            every = part.source if side == "source" else part.target
-            vectors.append(replace(part, source=every[halves[0]], target=every[halves[1]]))
-        own = Evidence(pair, encoder=self.encoder, vectors=vectors, searches_words=evidence.searches_words)
-        start = bootstrap(Links.empty(), own.collect(Links.empty(), Links.empty(), self.channels))
-        found = {(one.name, one.columns): one for one in own.collect(Links.empty(), start.links, self.channels)}
-        alike = [found.get((one.name, one.columns)) or silent_channel(one.name, one.columns) for one in channels]
-        problem = Problem(Graphs.of(pair.source, pair.target), Links.empty(), *pair.entity_ids)
-        return self._link_rows(problem, alike, self._play(problem, alike))
-
-    def _play(self, problem: Problem, channels: list[Channel]) -> Decisions:
-        """The fixed passes, from channels alone."""
-        prior = replace(self._prior(problem, channels), propagation=self.weights.propagation)
+    def _play(self, problem: Problem, channels: list[Channel], fitted: Sequence[Channel] = ()) -> Decisions:
+        """The fixed passes."""
+        prior = replace(self._prior(problem, channels, fitted), propagation=self.weights.propagation)
         return play_fixed(problem, self.settings.passes, prior)
 
     def _link_rows(self, problem: Problem, channels: list[Channel], decisions: Decisions) -> Floats:

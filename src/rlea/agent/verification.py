@@ -7,12 +7,11 @@ the scorer would learn to tell the two graphs apart. They only calibrate (`overl
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from rlea.agent.link_scorer import Segments, apply_slopes, fit_slopes
+from rlea.agent.null_model import NullRows
 from rlea.agent.overlap import RightLinks, Scored, rate_links
 from rlea.search.pairs import Floats
 
@@ -24,16 +23,6 @@ TENTATIVE = 0.5  # belief in the best tenth of the links, at least: something mu
 MOST_LEARNED = 3000  # links that slopes are learned from
 DIGITS = 6  # of a confidence: what differs between machines is beyond
 NULL_WEIGHT = 0.5  # of links without a match beside the pair's own
-
-
-@dataclass(frozen=True, eq=False)
-class NullRows:
-    """Features of links that are all wrong."""
-
-    unrelated: Floats  # (num, num_features) between halves of one graph
-    taken_out: Floats  # (num, num_features) of entities whose match was taken out ...
-    places: NDArray[np.int64]  # (num,) ... and the place of that match among the pair's links
-    num_halved: int  # entities that could have had a link of the first kind
 
 
 def verify(

@@ -9,8 +9,7 @@ Unrelated graphs share nothing: the source graph of the demo and that of D-W (wi
 is part of), and two synthetic graphs. F1 is that of the links that `rlea align` writes by default; where no link can be
 right there is none, and the number of links written stands in its place. Precision at .9 is that of links with a
 confidence of .9 and more, the calibration error that of all links, written or not. Cells that lack a figure, such as
-precision where there is no link, have no part in its mean. EN-DE and D-Y come without the attributes of their second
-graph, so PARIS finds nothing there without seeds, and its F1 is 0.
+precision where there is no link, have no part in its mean.
 """
 
 from __future__ import annotations
