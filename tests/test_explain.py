@@ -167,6 +167,22 @@ def test_a_source_without_a_link_has_candidates(europe):
     assert explain(europe, "http://s.example/film/Springfield").rivals == ()
 
 
+def test_a_link_that_was_left_out_is_explained_without_a_trace(own):
+    """A run without steps of its own has it in doubtful.tsv; it may be asked for by either end."""
+    header, *lines = (own / "links.tsv").read_text().splitlines(keepends=True)
+    (rome,) = (line for line in lines if "/Rome" in line)
+    drop_link(own, "/Rome")
+    assert explain(own, "Rome").dropped is None
+    (own / "doubtful.tsv").write_text(header + rome)
+    for asked in (explain(own, "Rome"), explain(own, "Roma")):
+        assert asked.outcome in ("no link", "not matched")
+        assert (asked.dropped.target.name, asked.dropped.step) == ("Roma", None)
+        assert asked.dropped.confidence == pytest.approx(float(rome.split("\t")[2]), abs=1e-6)
+        assert asked.evidence.supports
+    taken = next(rival for rival in explain(own, "Atlantis").rivals if rival.target.name == "Roma")
+    assert "dropped" in taken.reason
+
+
 def test_seeds_were_given(europe):
     answer = explain(europe, "Europe")
     assert (answer.outcome, answer.link.is_seed, answer.in_pool) == ("seed", True, False)

@@ -30,7 +30,6 @@ SHOWN = 10  # rows of the HTML form
 LEAST_RECALL = 0.2  # by which an estimate is raised: less was hardly measured
 NOTHING = 0.01  # share of entities with a counterpart below which graphs may share nothing
 WORTH_A_LOOK = 0.05  # confidence from which on a link that was left out is listed
-DOUBTFUL = "doubtful.tsv"  # where it is listed
 MANY_JUDGED = 0.9  # share of links that gold should judge; below, a run says so
 
 
@@ -257,7 +256,7 @@ def write(folder: str | Path, result: Result) -> list[Path]:
     from rlea.io.writers import LinkRows, MappingSet, justification_of, write_links
     from rlea.io.writers.schema import SCHEMA_FILES, schema_files
     from rlea.io.writers.tsv import put_links_tsv
-    from rlea.record import as_json
+    from rlea.record import DOUBTFUL, as_json
 
     pair, settings = result.pair, result.settings
     record, page = render(result)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rlea.agent.null_model import NullRows
-from rlea.agent.verification import verify
+from rlea.agent.verification import FEWEST_KNOWN, Curve, KnownLinks, verify
 
 SIGNS, PRIOR = np.array([1.0, -1.0, 1.0, 0.0]), np.array([0.3, 0.0, 0.0, 0.0])
 
@@ -98,3 +98,63 @@ def test_a_few_links_without_any_null_link_are_not_refused(size):
     assert np.isfinite(confidences).all()
     assert ((confidences > 0) & (confidences < 1)).all()
     assert 0 <= right.low <= right.value <= right.high <= size
+
+
+def known_links(count, seed=1, is_right=None):
+    """Links of seeds, two of three right, in three games."""
+    right = np.arange(count) % 3 > 0 if is_right is None else is_right
+    return KnownLinks(features_of(np.random.default_rng(seed), right), right, np.arange(count) // 3 % 3, 0.9)
+
+
+def too_strict(null):
+    """Null models in which coincidence looks as good as a right link: variants of one product in one shop."""
+    strict = null.unrelated.copy()
+    strict[:, 0] += 4
+    strict[:, 1] -= 4
+    return NullRows(strict, null.taken_out, null.places, null.num_halved)
+
+
+def test_a_few_seeds_speak_up_against_null_models_that_are_wrong():
+    rows, is_right, null = planted(600, 0.3)
+    strict = too_strict(null)
+    alone, _ = verify(rows, 600, strict, SIGNS, PRIOR)
+    confidences, right = verify(rows, 600, strict, SIGNS, PRIOR, known_links(60))
+    assert alone.sum() < 0.1 * is_right.sum()  # nothing is believed
+    assert right.value / 600 == pytest.approx(0.3, abs=0.15)
+    assert right.low <= right.value <= right.high
+    assert is_right[confidences >= 0.5].mean() > 0.8
+    assert confidences[is_right].mean() > confidences[~is_right].mean() + 0.2
+
+
+@pytest.mark.parametrize("share", [0.15, 0.5])
+def test_null_models_that_are_right_lose_nothing_by_a_few_seeds(share):
+    rows, is_right, null = planted(600, share)
+    confidences, right = verify(rows, 600, null, SIGNS, PRIOR, known_links(40))
+    assert right.value / 600 == pytest.approx(share, abs=0.1)
+    assert is_right[confidences >= 0.9].mean() > 0.9
+    assert is_right[confidences >= 0.5].sum() >= 0.75 * is_right.sum()
+
+
+@pytest.mark.parametrize("count", [0, FEWEST_KNOWN - 1])
+def test_too_few_seeds_change_nothing(count):
+    rows, _, null = planted(200, 0.3)
+    strict = too_strict(null)
+    alone, _ = verify(rows, 200, strict, SIGNS, PRIOR)
+    assert verify(rows, 200, strict, SIGNS, PRIOR, known_links(count))[0].tobytes() == alone.tobytes()
+
+
+@pytest.mark.parametrize("answer", [True, False])
+def test_seeds_that_were_all_found_or_all_missed(answer):
+    rows, _, null = planted(200, 0.3)
+    known = known_links(30, is_right=np.full(30, answer))
+    confidences, right = verify(rows, 200, too_strict(null), SIGNS, PRIOR, known)
+    assert ((confidences > 0) & (confidences < 1)).all()
+    assert 0 <= right.low <= right.value <= right.high <= 200
+
+
+def test_a_curve_never_falls_with_the_score():
+    upside_down = Curve.fit(np.linspace(-3, 3, 30), np.arange(30) < 15)
+    assert upside_down.slope == 0
+    assert upside_down.logits(np.zeros(1))[0] == pytest.approx(0, abs=1e-9)
+    rising = Curve.fit(np.linspace(-3, 3, 30), np.arange(30) >= 15)
+    assert rising.slope > 0.5

@@ -41,7 +41,7 @@ from rlea.agent.passes import (
     play_learned,
 )
 from rlea.agent.propagation import PropagationSettings
-from rlea.agent.verification import verify
+from rlea.agent.verification import KnownLinks, verify
 from rlea.errors import InputError
 from rlea.evidence import CHANNELS, STRUCTURE, VECTORS
 from rlea.evidence.channel import Channel, ScoreTable, describe_pairs, join_proposals, silent_channel
@@ -54,7 +54,7 @@ from rlea.progress import Progress, silent
 from rlea.search.embeddings import Embeddings
 from rlea.search.pairs import Floats, Pairs, is_near, leads, numbers
 
-FORMAT = "rlea aligner 2"
+FORMAT = "rlea aligner 3"
 FEW_SEEDS = 100  # from so many on the pair scorer and the confidences are learned, from seeds and not from pseudo-seeds
 # With fewer, structure and fitted vectors alone, and no validation links to say otherwise, fixed passes do better.
 FEW_FOR_STRUCTURE = 1000
@@ -172,6 +172,7 @@ class Aligner:
         self.channel_scorer: PairScorer | None = None  # None where there was nothing to learn from
         self.pair_scorer: PairScorer | None = None  # None without structure or with few seeds, too
         self.calibration = Calibration()  # of learned passes, from held-out games
+        self.known: KnownLinks | None = None  # links of seeds that are too few to learn from
         self.final_calibration: Calibration | None = None  # of the last pass, where fitted vectors have their say
         self.weights = Weights(self.settings.passes.propagation)
         self.history: list[dict[str, Any]] = []
@@ -255,6 +256,8 @@ class Aligner:
         if STRUCTURE in self.channels and len(start.seeds) >= FEW_SEEDS:
             self._learn_pairs(start, games, told, progress)
         self._calibrate(games, told, progress, is_seeded=len(start.seeds) >= FEW_SEEDS)
+        if 0 < len(start.seeds) < FEW_SEEDS:
+            self.known = self._known_links([_keep_links(game, start.seeds) for game in games], channels)
 
     def _learn_channels(
         self,
@@ -315,6 +318,19 @@ class Aligner:
         # Pseudo-seeds say nothing of how many links are right.
         facts = {"recall": float(answers.sum()) / max(1, num_there)} if is_seeded else {"base": 0.0}
         self.calibration = replace(fitted, **facts)
+
+    def _known_links(self, games: list[HeldOut], channels: list[list[Channel]]) -> KnownLinks:
+        """Links that the sources of held-out seeds got in the fixed passes."""
+        rows, right, numbers_of, num_there = [], [], [], 0
+        for part, (game, own) in enumerate(zip(games, channels, strict=True)):
+            places, is_right = game.judge(game.first)
+            rows.append(self._link_rows(game.problem, own, game.first, part)[places])
+            right.append(is_right[places])
+            numbers_of.append(np.full(len(places), part))
+            num_there += int(np.count_nonzero(~game.is_dangling))
+        answers = np.concatenate(right)
+        recall = float(answers.sum() + 1) / (num_there + 1)  # a few seeds may all be missed
+        return KnownLinks(np.concatenate(rows), answers, np.concatenate(numbers_of), recall)
 
     def _make_scorer(self, parts: list[Examples], settings: ScorerSettings) -> PairScorer:
         features, true_features = all_and_true(parts)
@@ -454,6 +470,7 @@ class Aligner:
         right, recall = None, 1.0
         if by_null:
             passes[-1], right = self._verified(evidence, problem, channels, passes[-1], progress)
+            recall = 1.0 if self.known is None else self.known.recall
         elif final.base:
             shifted, right = shift_share(passes[-1].confidences.astype(np.float64), final.base)
             recall = final.recall
@@ -473,7 +490,7 @@ class Aligner:
         player = Player(self._play, self._link_rows, self.channels, self.encoder)
         null = play_null(player, evidence, problem, channels, last, rows.shape[1], progress)
         num_entities = min(len(problem.source_ids), len(problem.target_ids))
-        confidences, right = verify(rows, num_entities, null, *self._link_signs(channels))
+        confidences, right = verify(rows, num_entities, null, *self._link_signs(channels), self.known)
         return replace(last, confidences=np.asarray(confidences, np.float32)), right
 
     def _play(self, problem: Problem, channels: list[Channel], fitted: Sequence[Channel] = ()) -> Decisions:
@@ -481,9 +498,11 @@ class Aligner:
         prior = replace(self._prior(problem, channels, fitted), propagation=self.weights.propagation)
         return play_fixed(problem, self.settings.passes, prior)
 
-    def _link_rows(self, problem: Problem, channels: list[Channel], decisions: Decisions) -> Floats:
+    def _link_rows(
+        self, problem: Problem, channels: list[Channel], decisions: Decisions, unseen: int | None = None
+    ) -> Floats:
         """Features of links, (num_links, num_features): channels, their logit, matches around, lead over rivals."""
-        what, places = self._describe(channels, decisions.pairs), decisions.places
+        what, places = self._describe(channels, decisions.pairs, unseen), decisions.places
         around = features_of(problem, self.settings.passes, decisions).columns[places]
         odds = log_odds(decisions.pairs, decisions.logits)[places]
         return np.column_stack([what.features[places], what.logits[places], around, odds]).astype(np.float32)
@@ -629,6 +648,7 @@ class Aligner:
             "layout": self.layout,
             "scorers": {name: [part.width, part.parts] for name, part in scorers.items() if part is not None},
             "calibration": asdict(self.calibration),
+            "recall of known": None if self.known is None else self.known.recall,
             "final_calibration": None if self.final_calibration is None else asdict(self.final_calibration),
             "weights": asdict(self.weights),
             "history": self.history,
@@ -639,6 +659,8 @@ class Aligner:
             if part is not None
             for key, array in part.state().items()
         }
+        if self.known is not None:
+            arrays |= {f"known.{name}": getattr(self.known, name) for name in ("rows", "right", "games")}
         save_agent_file(path, about, arrays)
 
     @staticmethod
@@ -669,6 +691,9 @@ class Aligner:
         agent.calibration = Calibration(**about["calibration"])
         final = about["final_calibration"]
         agent.final_calibration = None if final is None else Calibration(**final)
+        if about["recall of known"] is not None:
+            rows, right, games = (arrays[f"known.{name}"] for name in ("rows", "right", "games"))
+            agent.known = KnownLinks(rows, right, games, about["recall of known"])
         weights = about["weights"]
         agent.weights = Weights(**{**weights, "vectors": tuple(weights["vectors"])})
         agent.history, agent.is_fitted = about["history"], True

@@ -40,19 +40,11 @@ class Calibration:
             return None
         if right.all():  # one link more that nothing speaks for, and that is wrong: not all are equally sure
             odds, right = np.concatenate([odds, np.zeros((1, 3), odds.dtype)]), np.append(right, False)
-        rows, answers, weights = odds, right, np.ones(len(right))
-        if len(right) < PLENTY:
-            # A few links are often separated without an error, and then the steepest curve fits best: every link would
-            # be certain. So each answer counts as the opposite with a small probability, that of one more link of its
-            # kind going the other way (Platt's rule).
-            counts = np.array([np.count_nonzero(~right), np.count_nonzero(right)])
-            doubt = (1 / (counts + 2))[right.astype(np.int64)]
-            rows, answers = np.concatenate([odds, odds]), np.concatenate([right, ~right])
-            weights = np.concatenate([1 - doubt, doubt])
+        rows, answers, weights = soften(odds, right)
         used = [0, 1, 2]
         slopes = np.zeros(3)
         while used:
-            bias, *fitted = fit_logistic(rows[:, used].astype(np.float64), answers.astype(np.float64), weights)
+            bias, *fitted = fit_logistic(rows[:, used], answers, weights)
             lowest = int(np.argmin(fitted))
             if fitted[lowest] >= 0:
                 slopes[used] = fitted
@@ -69,6 +61,24 @@ class Calibration:
         values = odds.astype(np.float64)
         logits = self.bias + (values[:, 0] * self.source + values[:, 1] * self.target + values[:, 2] * self.logit)
         return np.asarray(1 / (1 + exp(-np.clip(logits, -30, 30))), np.float32)
+
+
+def soften(
+    rows: Floats | NDArray[np.float64], right: NDArray[np.bool_]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Rows, answers of 0 and 1, and weights to fit a logistic function to.
+
+    A few links are often separated without an error, and then the steepest curve fits best: every link would be
+    certain. So each answer counts as the opposite with a small probability, that of one more link of its kind going
+    the other way (Platt's rule).
+    """
+    values, answers = rows.astype(np.float64), right.astype(np.float64)
+    if len(right) >= PLENTY:
+        return values, answers, np.ones(len(right))
+    counts = np.array([np.count_nonzero(~right), np.count_nonzero(right)])
+    doubt = (1 / (counts + 2))[right.astype(np.int64)]
+    parts = (values, values), (answers, 1 - answers), (1 - doubt, doubt)
+    return np.concatenate(parts[0]), np.concatenate(parts[1]), np.concatenate(parts[2])
 
 
 def log_odds(pairs: Pairs, logits: Floats) -> Floats:

@@ -3,16 +3,23 @@
 A scorer of links (`link_scorer.py`) learns to tell the pair's links from what entities get whose match was taken out,
 each link counted as right as far as the scorer before believed it. Scores of unrelated halves are never learned from:
 the scorer would learn to tell the two graphs apart. They only calibrate (`overlap.py`).
+
+A few seeds are too few to learn from, but their links are known to be right or wrong: these are learned from as well,
+and have a say beside the null models.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
+from rlea.agent.calibration import fit_logistic, soften
 from rlea.agent.link_scorer import Segments, apply_slopes, fit_slopes
 from rlea.agent.null_model import NullRows
-from rlea.agent.overlap import RightLinks, Scored, rate_links
+from rlea.agent.overlap import MOST, RightLinks, Scored, rate_links, shift_share
+from rlea.arithmetic import exp, log
 from rlea.search.pairs import Floats
 
 Doubles = NDArray[np.float64]
@@ -23,26 +30,48 @@ TENTATIVE = 0.5  # belief in the best tenth of the links, at least: something mu
 MOST_LEARNED = 3000  # links that slopes are learned from
 DIGITS = 6  # of a confidence: what differs between machines is beyond
 NULL_WEIGHT = 0.5  # of links without a match beside the pair's own
+FEWEST_KNOWN = 15  # links of seeds from which on they can speak against the null models
+
+
+@dataclass(frozen=True, eq=False)
+class KnownLinks:
+    """Links that sources of seeds got in games without these seeds."""
+
+    rows: Floats  # (num, num_features)
+    right: NDArray[np.bool_]  # (num,)
+    games: NDArray[np.int64]  # (num,) the game of each: what is learned from the others has not seen it
+    recall: float  # share of the held-out seeds that were found
+
+    @staticmethod
+    def none(num_features: int) -> KnownLinks:
+        """No link is known."""
+        return KnownLinks(np.zeros((0, num_features), np.float32), np.zeros(0, np.bool_), np.zeros(0, np.int64), 1.0)
 
 
 def verify(
-    rows: Floats, num_entities: int, null: NullRows, signs: Doubles, prior: Doubles
+    rows: Floats,
+    num_entities: int,
+    null: NullRows,
+    signs: Doubles,
+    prior: Doubles,
+    known: KnownLinks | None = None,
 ) -> tuple[Doubles, RightLinks]:
     """Probabilities that links are right, (num_links,), and how many of them are.
 
     `rows` are features of the pair's links, (num_links, num_features); `num_entities` could have had one. `signs` has 1
     for a feature that speaks for a link, -1 against it, 0 for one that is left out. `prior` are the slopes to begin
-    with, which little data leaves as they are.
+    with, which little data leaves as they are. `known` are links of seeds.
     """
+    known = known or KnownLinks.none(rows.shape[1])
     if not len(rows):
         return np.zeros(0), RightLinks(0.0, 0.0, 0.0)
     used = signs != 0
-    parts = [part[:, used] for part in (rows, null.taken_out, null.unrelated)]
+    parts = [part[:, used] for part in (rows, null.taken_out, null.unrelated, known.rows)]
     segments = Segments.of(np.concatenate(parts[:2]), signs[used])
     columns = [segments.columns(part) for part in parts]
     random = np.random.default_rng(21)
     own = random.integers(0, FOLDS, len(rows))
-    folds = [own, own[null.places], random.integers(0, FOLDS, len(null.unrelated))]
+    folds = [own, own[null.places], random.integers(0, FOLDS, len(null.unrelated)), known.games % FOLDS]
     start = np.append(np.repeat(prior[used], [len(part) + 1 for part in segments.knots]) * segments.scales, 0.0)
     slopes = [start] * FOLDS
     learned = np.sort(random.permutation(len(rows))[:MOST_LEARNED])
@@ -56,8 +85,62 @@ def verify(
         if number == ROUNDS:
             break
         belief = np.maximum(confidences, TENTATIVE * _is_best(scores[0]))[learned]
-        slopes = _learn(columns[0][:, learned], belief, columns[1][:, beside], folds, (learned, beside), start, slopes)
+        slopes = _learn(
+            np.concatenate([columns[0][:, learned], columns[3]], axis=1),
+            np.concatenate([belief, known.right]),
+            columns[1][:, beside],
+            np.concatenate([folds[0][learned], folds[3], folds[1][beside]]),
+            start,
+            slopes,
+        )
+    if len(known.right) >= FEWEST_KNOWN:
+        confidences, right = _ask_seeds(scores[0], confidences, scores[3], known.right)
     return np.round(confidences, DIGITS), right
+
+
+def _ask_seeds(
+    scores: Doubles, confidences: Doubles, known_scores: Doubles, right: NDArray[np.bool_]
+) -> tuple[Doubles, RightLinks]:
+    """What null models and links of seeds say together: the mean of their logits, at the share of right links here.
+
+    Either may be wrong: the null models about this pair, a curve through a few links about everything. The mean is
+    never far off where one of them is right, and better than choosing one by how well it predicts the seeds.
+    """
+    order = np.argsort(scores, kind="stable")
+    own = np.interp(known_scores, scores[order], confidences[order])
+    # More links of seeds are right than others: what counts is how much likelier a score is if the link is right.
+    base = (np.count_nonzero(right) + 0.5) / (len(right) + 1)
+    shift = _logit(base) - _logit(float(confidences.mean()))
+    curve = Curve.fit(known_scores, right)
+
+    def both(chances: Doubles, at: Doubles) -> Doubles:
+        return np.asarray(1 / (1 + exp(-(_logit(chances) + shift + curve.logits(at)) / 2)))
+
+    return shift_share(both(confidences, scores), float(both(own, known_scores).mean()))
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A logistic function of a score that never falls."""
+
+    bias: float
+    slope: float
+
+    @staticmethod
+    def fit(scores: Doubles, right: NDArray[np.bool_]) -> Curve:
+        """To scores of links, and whether each was right."""
+        bias, slope = fit_logistic(*soften(scores[:, None], right))
+        if slope < 0:
+            bias, slope = float(_logit((np.count_nonzero(right) + 1) / (len(right) + 2))), 0.0
+        return Curve(bias, slope)
+
+    def logits(self, scores: Doubles) -> Doubles:
+        return np.asarray(np.clip(self.bias + self.slope * scores, -30, 30))
+
+
+def _logit(chances: Doubles | float) -> Doubles:
+    kept = np.clip(np.asarray(chances, np.float64), 1 - MOST, MOST)
+    return np.asarray(log(kept / (1 - kept)))
 
 
 def _is_best(scores: Doubles) -> NDArray[np.bool_]:
@@ -79,8 +162,7 @@ def _learn(
     own: Doubles,
     belief: Doubles,
     wrong: Doubles,
-    folds: list[NDArray[np.int64]],
-    places: tuple[NDArray[np.int64], NDArray[np.int64]],
+    fold_of: NDArray[np.int64],
     prior: Doubles,
     slopes: list[Doubles],
 ) -> list[Doubles]:
@@ -92,7 +174,6 @@ def _learn(
     weights = np.concatenate([odds * belief + (1 - belief), np.full(more, null_weight * count / max(1, more))])
     answers = np.concatenate([odds * belief, np.zeros(more)]) / weights
     weights *= (count + more) / weights.sum()
-    fold_of = np.concatenate([folds[0][places[0]], folds[1][places[1]]])
     result = []
     for fold, before in enumerate(slopes):
         seen = fold_of != fold

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlea.agent import agent as aligner
 from rlea.agent.agent import Aligner
+from rlea.agent.overlap import RightLinks
 from rlea.evaluation import metrics
 from rlea.evidence import STRUCTURE
 from rlea.evidence.collect import Evidence
@@ -124,8 +125,9 @@ def channel_settings(channels: Sequence[str]) -> dict[str, Any]:
 
 def decide_by_channels(
     pair: GraphPair, evidence: Evidence, channels: Sequence[str], source_ids: Ids, target_ids: Ids, progress: Progress
-) -> tuple[Matching, dict[str, Any]]:
-    """Links of an agent that is trained on a pair with some channels, and what it started from."""
+) -> tuple[Matching, RightLinks, dict[str, Any]]:
+    """Links of an agent that is trained on a pair with some channels, how many are right, and what it started from."""
     agent = Aligner(channels=channels, seed=SEED).fit(pair, evidence=evidence, progress=progress)
     outcome = agent.decide(pair, source_ids, target_ids)
-    return outcome.last.matching, outcome.bootstrap.as_dict()
+    total = float(outcome.last.confidences.sum())
+    return outcome.last.matching, outcome.right or RightLinks(total, total, total), outcome.bootstrap.as_dict()

@@ -93,7 +93,11 @@ def generate(settings: SyntheticSettings | None = None) -> GraphPair:
     settings = settings or SyntheticSettings()
     source, target, splits = _plan(settings)
     first, second = (
-        KnowledgeGraph.build(pl.concat(side.triple_frames()), pl.concat(side.literal_frames()))
+        KnowledgeGraph.build(
+            pl.concat(side.triple_frames()),
+            pl.concat(side.literal_frames()),
+            entities=side.entity(np.arange(side.num_entities)).to_list(),  # one without a fact has its number, too
+        )
         for side in (source, target)
     )
     train, valid, test = (Links.of(*links) for links in splits)

@@ -26,7 +26,7 @@ from rlea.graph.masking import hide
 from rlea.graph.names import local_name
 from rlea.graph.neighbourhood import Neighbourhood, most_frequent
 from rlea.io.readers.link_files import read_link_rows
-from rlea.record import as_dict, as_list
+from rlea.record import DOUBTFUL, as_dict, as_list
 from rlea.views.explain.answer import (
     Contradiction,
     Explanation,
@@ -69,6 +69,8 @@ class Run:
     trace: Trace | None
     notes: tuple[str, ...] = ()
     record: dict[str, Any] = field(default_factory=dict)  # the contents of run.json
+    # Source -> target and confidence of a link that was left out; the trace has these, too.
+    doubtful: dict[int, tuple[int, float]] = field(default_factory=dict)
 
     @staticmethod
     def open(folder: str | Path, *, pair: GraphPair | None = None) -> Run:
@@ -85,8 +87,15 @@ class Run:
             )
         links = place_links(read_link_rows(folder / "links.tsv"), pair)
         trace, notes = read_trace(folder / DECISIONS, pair, links)
+        doubtful = {}
+        if trace is None and (folder / DOUBTFUL).exists():
+            left_out = place_links(read_link_rows(folder / DOUBTFUL), pair)
+            doubtful = {
+                s: (t, confidence) for s, t, confidence in zip(*(part.tolist() for part in left_out), strict=True)
+            }
         result = record["result"]
-        return Run(pair, result["matcher"], result["embedding"], result["pool"], *links, trace, notes, record)
+        facts = result["matcher"], result["embedding"], result["pool"]
+        return Run(pair, *facts, *links, trace, notes, record, doubtful)
 
     # ---- the question -----------------------------------------------------------------------------------------------
 
@@ -140,11 +149,10 @@ class Run:
             names = ", ".join(pair.source.names[s] for s in others[::-1][:RIVALS])
             more = "" if len(others) <= RIVALS else f" and {len(others) - RIVALS} more"
             return back, found, (f"{name} has other links with lower confidence: {names}{more}",) if others else ()
-        if self.trace is not None:
-            if (decided := self.trace.source_of(found)) is not None:
-                return decided, found, ()
-            if (best := self.trace.best_source(found)) is not None:
-                return best, found, (f"{name} has no link; this is the source with the highest score for it",)
+        if (dropped := self._dropped_back(found)) is not None:
+            return pair.source.entity_index[dropped.source.identifier], found, ()
+        if self.trace is not None and (best := self.trace.best_source(found)) is not None:
+            return best, found, (f"{name} has no link; this is the source with the highest score for it",)
         raise InputError(
             f"{name!r} of the target graph has no link",
             remedy="ask about a pair: an entity of the source graph, then this one",
@@ -356,15 +364,24 @@ class Run:
 
     def _dropped(self, source: int) -> Link | None:
         """The decision for a source that was not confident enough to become a link."""
-        step = None if self.trace is None else self.trace.step(source)
-        if self.trace is None or step is None:
+        if self.trace is None:
+            target, confidence = self.doubtful.get(source, (-1, 0.0))
+            ends = _entity(self.pair.source, source), _entity(self.pair.target, target)
+            return None if target < 0 else Link(*ends, confidence, False, None)
+        step = self.trace.step(source)
+        if step is None:
             return None
         ends = _entity(self.pair.source, source), _entity(self.pair.target, int(self.trace.target_ids[step - 1]))
         return Link(*ends, float(self.trace.confidences[step - 1]), False, step)
 
     def _dropped_back(self, target: int) -> Link | None:
         """Likewise, for a target."""
-        source = None if self.trace is None or self._link_back(target) is not None else self.trace.source_of(target)
+        if self._link_back(target) is not None:
+            return None
+        if self.trace is None:
+            source = next((s for s, (t, _) in self.doubtful.items() if t == target), None)
+        else:
+            source = self.trace.source_of(target)
         return None if source is None else self._dropped(source)
 
 
