@@ -1,6 +1,7 @@
 """How much two graphs share, through the flow: planted tables and graphs, what is written, and what is promised."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import pytest
 import rlea
 from planted import bytes_of, gold_of, links_of, make_graph, unlinked
 from rlea.errors import InputError
-from rlea.graph import GraphPair
+from rlea.graph import GraphPair, Links
 from rlea.io.synthetic import LABEL, SyntheticSettings, generate
 from rlea.matching import LEAST, Matching, keep_worthwhile
 from rlea.result import WORTH_A_LOOK, Overlap
@@ -110,6 +111,29 @@ def test_the_share_of_two_graphs_is_found_and_sure_links_are_right(dangling):
     assert len(sure & gold) >= 0.9 * len(sure)
     assert result.overlap.shared / 120 == pytest.approx(1 - dangling, abs=0.15)
     assert len(links_of(result.matching) & gold) >= 0.9 * len(gold)
+
+
+@pytest.mark.parametrize("by", ["degree", "chance"])
+def test_seeds_do_no_harm_even_where_they_are_the_popular_entities(by):
+    """In the mean over three pairs: one of some two hundred links says little."""
+    scores = []
+    for number in (1, 2, 3):
+        planted = generate(SyntheticSettings(500, dangling=0.4, name_noise=0.3, nameless=0.3, seed=number))
+        gold = gold_of(planted)
+        degrees = np.bincount(planted.source.triples[:, [0, 2]].ravel(), minlength=planted.source.num_entities)
+        order = np.argsort(-degrees[gold.source_ids], kind="stable")
+        if by == "chance":
+            order = np.random.default_rng(0).permutation(len(order))
+        chosen, rest = np.split(order, [110])
+        seeds, judged = (Links.of(gold.source_ids[part], gold.target_ids[part]) for part in (chosen, rest))
+        for train in (Links.empty(), seeds):
+            result = rlea.align(replace(unlinked(planted), train=train), pool="all")
+            told = result.info["bootstrap"]["told"]
+            assert ("confidences do not rest on them" in told) == (by == "degree" and len(train) > 0)
+            links = {one for one in links_of(result.matching) if one[0] not in set(seeds.source_ids.tolist())}
+            scores.append(2 * len(links & links_of(judged)) / (len(links) + len(judged)))
+    assert np.mean(scores[1::2]) > np.mean(scores[::2]) - 0.02
+    assert min(scores) > 0.9
 
 
 @pytest.mark.xfail(reason="halves of a graph lose half of their edges, so structure is too poor a null", strict=False)

@@ -41,6 +41,7 @@ from rlea.agent.passes import (
     play_learned,
 )
 from rlea.agent.propagation import PropagationSettings
+from rlea.agent.representative import are_like_the_rest
 from rlea.agent.verification import KnownLinks, verify
 from rlea.errors import InputError
 from rlea.evidence import CHANNELS, STRUCTURE, VECTORS
@@ -458,7 +459,10 @@ class Aligner:
         first = self._play(problem, channels, fitted)
         passes = [first]
         # Pseudo-seeds are the easy links: confidences that are calibrated on them do not hold. Null models do.
-        by_null = len(start.seeds) < FEW_SEEDS and channels and not fitted and type(evidence) is Evidence
+        # Nor do those that are calibrated on seeds unlike the rest.
+        start = replace(start, are_alike=are_like_the_rest(pair, start.seeds))
+        is_known = len(start.seeds) >= FEW_SEEDS and start.are_alike
+        by_null = not is_known and channels and not fitted and type(evidence) is Evidence
         if self.pair_scorer is not None and weights.is_learned and not by_null:  # they play the fixed passes
             what = self._describe(channels, first.pairs)
             add = weigh([channel.score(first.pairs)[:, 0] for channel in fitted], weights.vectors)
@@ -469,8 +473,9 @@ class Aligner:
         passes[-1] = _rated(passes[-1], final)
         right, recall = None, 1.0
         if by_null:
-            passes[-1], right = self._verified(evidence, problem, channels, passes[-1], progress)
-            recall = 1.0 if self.known is None else self.known.recall
+            known = self.known if start.are_alike else None
+            passes[-1], right = self._verified(evidence, problem, channels, passes[-1], known, progress)
+            recall = 1.0 if known is None else known.recall
         elif final.base:
             shifted, right = shift_share(passes[-1].confidences.astype(np.float64), final.base)
             recall = final.recall
@@ -483,6 +488,7 @@ class Aligner:
         problem: Problem,
         channels: list[Channel],
         last: Decisions,
+        known: KnownLinks | None,
         progress: Progress,
     ) -> tuple[Decisions, RightLinks]:
         """The same links with confidences by null models: the same agent plays games in which every link is wrong."""
@@ -490,7 +496,7 @@ class Aligner:
         player = Player(self._play, self._link_rows, self.channels, self.encoder)
         null = play_null(player, evidence, problem, channels, last, rows.shape[1], progress)
         num_entities = min(len(problem.source_ids), len(problem.target_ids))
-        confidences, right = verify(rows, num_entities, null, *self._link_signs(channels), self.known)
+        confidences, right = verify(rows, num_entities, null, *self._link_signs(channels), known)
         return replace(last, confidences=np.asarray(confidences, np.float32)), right
 
     def _play(self, problem: Problem, channels: list[Channel], fitted: Sequence[Channel] = ()) -> Decisions:

@@ -27,6 +27,7 @@ class Bootstrap:
     pseudo_seeds: Links  # empty where the seeds are enough
     mutual_best: dict[str, int]  # number of mutual-best pairs of every channel that voted
     least: int = VOTES  # votes that every pseudo-seed has
+    are_alike: bool = True  # seeds are like the other entities; else confidences are not calibrated on them
 
     @property
     def links(self) -> Links:
@@ -40,6 +41,10 @@ class Bootstrap:
 
     def tell(self) -> str:
         """One sentence for people."""
+        unlike = "; seeds have far more or fewer edges or values than the rest, so confidences do not rest on them"
+        return self._begin() + ("" if self.are_alike else unlike)
+
+    def _begin(self) -> str:
         if self.is_seeded:
             return f"Started from {counted(len(self.seeds), 'seed')}"
         many = "two or more" if self.least > 1 else "one or more"
