@@ -12,7 +12,6 @@ import pytest
 
 import rlea
 from planted import bytes_of
-from rlea.agent.overlap import RightLinks
 from rlea.errors import InputError
 from rlea.evidence import CHANNELS
 from rlea.graph import Links
@@ -148,7 +147,7 @@ def test_no_link_at_all_is_said(run_cli, tmp_path):
 
 def test_links_are_left_out_by_confidence():
     matching = Matching.of(range(6), range(6), [0.99, 0.98, 0.9, 0.5, 0.2, 0.05])
-    right = RightLinks(3.6, 3.0, 4.0)
+    right = Overlap(3.6, 3.0, 4.0, 6)
     for known in (None, right):
         assert cut_links(matching, AlignSettings(keep="all"), 6, known) is matching
         kept = cut_links(matching, AlignSettings(threshold=0.9), 6, known)
@@ -162,17 +161,17 @@ def test_links_are_left_out_by_confidence():
 def test_by_default_links_are_left_out_where_confidences_are_calibrated():
     matching = Matching.of(range(6), range(6), [0.99, 0.98, 0.9, 0.5, 0.2, 0.05])
     assert cut_links(matching, AlignSettings(), 6) is matching
-    kept = cut_links(matching, AlignSettings(), 6, RightLinks(3.6, 3.0, 4.0))
-    assert bytes_of(kept) == bytes_of(cut_links(matching, AlignSettings(keep="worthwhile"), 6, RightLinks(3.6, 3, 4)))
+    kept = cut_links(matching, AlignSettings(), 6, Overlap(3.6, 3.0, 4.0, 6))
+    assert bytes_of(kept) == bytes_of(cut_links(matching, AlignSettings(keep="worthwhile"), 6, Overlap(3.6, 3, 4, 6)))
     assert kept.source_ids.tolist() == [0, 1, 2, 3]
     # Where next to nothing is shared, expected F1 would gain from guesses; they are not written.
     guesses = Matching.of(range(6), range(6), [0.3, 0.1, 0.05, 0.05, 0.05, 0.05])
-    assert len(cut_links(guesses, AlignSettings(), 6, RightLinks(0.6, 0.0, 2.0))) == 0
+    assert len(cut_links(guesses, AlignSettings(), 6, Overlap(0.6, 0.0, 2.0, 6))) == 0
 
 
 def test_a_precision_is_promised_only_with_calibrated_confidences_and_fifty_links():
     matching = Matching.of(range(50), range(50), [0.99] * 20 + [0.92] * 10 + [0.2] * 20)
-    right, settings = RightLinks(33.0, 30.0, 36.0), AlignSettings(precision=0.95)
+    right, settings = Overlap(33.0, 30.0, 36.0, 40), AlignSettings(precision=0.95)
     kept = cut_links(matching, settings, 50, right)
     assert kept.source_ids.tolist() == list(range(30))
     assert kept.confidences.mean() >= 0.95

@@ -24,7 +24,6 @@ from rlea.result import Overlap, Result, write
 from rlea.settings import AlignSettings, check_settings, settle
 
 if TYPE_CHECKING:
-    from rlea.agent.overlap import RightLinks
     from rlea.evaluation.ranks import RankMetrics
     from rlea.matching import Matching
 
@@ -115,7 +114,8 @@ def conclude(pair: GraphPair, inputs: Inputs, decision: Decision, ranks: RankMet
     """Cut and evaluate what was decided; `ranks` are those of the same vectors, if they are known already."""
     settings, clock = inputs.settings, inputs.clock
     most = min(len(inputs.source_ids), len(inputs.target_ids))
-    matching = cut_links(decision.matching, settings, most, decision.right)
+    overlap = None if decision.right is None else Overlap.of(decision.right, decision.recall, most)
+    matching = cut_links(decision.matching, settings, most, overlap)
     inputs.progress("match", 1, 1, counted(len(matching), "link"))
     peak = peak_memory.peak_mb()
     info = decision.info
@@ -137,28 +137,28 @@ def conclude(pair: GraphPair, inputs: Inputs, decision: Decision, ranks: RankMet
         search=inputs.search if uses_candidates(settings) else {"kind": "evidence"},
         schema=decision.schema,
         doubtful=decision.matching.without(matching),
-        overlap=None if decision.right is None else Overlap.of(decision.right, decision.recall, most),
+        overlap=overlap,
         **scores,
     )
 
 
-def cut_links(matching: Matching, settings: AlignSettings, most: int, right: RightLinks | None = None) -> Matching:
-    """Leave out what the settings would not have; `most` is how many links there could be, `right` how many are."""
+def cut_links(matching: Matching, settings: AlignSettings, most: int, overlap: Overlap | None = None) -> Matching:
+    """Leave out what the settings would not have; `most` is how many links there could be, `overlap` how many are."""
     from rlea.matching import keep_sure, keep_worthwhile, least_confidence
 
     if settings.precision:
-        if len(matching) and (right is None or len(matching) < FEWEST_PROMISED):
-            reason = "there is too little to learn from" if right is None else f"there are only {len(matching)} links"
-            remedy = "use --threshold" + (", or give seeds, 100 or more, and all evidence" if right is None else "")
+        if len(matching) and (overlap is None or len(matching) < FEWEST_PROMISED):
+            reason = "there is too little to learn from" if overlap is None else f"there are only {len(matching)} links"
+            remedy = "use --threshold" + (", or give seeds, 100 or more, and all evidence" if overlap is None else "")
             raise InputError(f"--precision {settings.precision:g} cannot be promised: {reason}", remedy=remedy)
         return keep_sure(matching, settings.precision)
     if settings.threshold:
         return matching.at_least(settings.threshold)
-    if settings.keep == "all" or (settings.keep == "auto" and right is None):
+    if settings.keep == "all" or (settings.keep == "auto" and overlap is None):
         return matching
-    if right is None:
+    if overlap is None:
         return keep_worthwhile(matching, most)
-    return keep_worthwhile(matching, right.value, least_confidence(right.low, most))
+    return keep_worthwhile(matching, overlap.shared, least_confidence(overlap.low, most))
 
 
 def evaluate(

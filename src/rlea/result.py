@@ -44,11 +44,12 @@ class Overlap:
 
     @staticmethod
     def of(right: RightLinks, recall: float, entities: int) -> Overlap:
-        """From how many links are right, and what share of all right ones was found."""
-        shared, low, high = (
-            min(part / max(recall, LEAST_RECALL), entities) for part in (right.value, right.low, right.high)
-        )
-        return Overlap(shared, low, high, entities)
+        """From how many links are right, and what share of all right ones was found.
+
+        That share is an estimate, too: at the least, no more is shared than was found.
+        """
+        shared, high = (min(part / max(recall, LEAST_RECALL), entities) for part in (right.value, right.high))
+        return Overlap(shared, min(right.low, entities), high, entities)
 
     @property
     def is_nothing(self) -> bool:

@@ -26,7 +26,7 @@ from rlea.agent.features import SIGNS, Features
 from rlea.agent.holdout import HeldOut, HoldoutSettings, hold_out, unseeded
 from rlea.agent.learning import Examples, all_and_true, supervise
 from rlea.agent.memory import Graphs
-from rlea.agent.null_model import Player, play_null
+from rlea.agent.null_model import Played, Player, play_null
 from rlea.agent.overlap import RightLinks, shift_share
 from rlea.agent.pair_scorer import PairScorer, ScorerSettings
 from rlea.agent.passes import (
@@ -41,8 +41,8 @@ from rlea.agent.passes import (
     play_learned,
 )
 from rlea.agent.propagation import PropagationSettings
-from rlea.agent.representative import are_like_the_rest
-from rlea.agent.verification import KnownLinks, verify
+from rlea.agent.representative import are_like_the_rest, share_found
+from rlea.agent.verification import STAGES, KnownGame, verify_games
 from rlea.errors import InputError
 from rlea.evidence import CHANNELS, STRUCTURE, VECTORS
 from rlea.evidence.channel import Channel, ScoreTable, describe_pairs, join_proposals, silent_channel
@@ -55,11 +55,12 @@ from rlea.progress import Progress, silent
 from rlea.search.embeddings import Embeddings
 from rlea.search.pairs import Floats, Pairs, is_near, leads, numbers
 
-FORMAT = "rlea aligner 3"
+FORMAT = "rlea aligner 4"
 FEW_SEEDS = 100  # from so many on the pair scorer and the confidences are learned, from seeds and not from pseudo-seeds
 # With fewer, structure and fitted vectors alone, and no validation links to say otherwise, fixed passes do better.
 FEW_FOR_STRUCTURE = 1000
 DROPOUT_SHARE = 5  # each way of dropping channels is shown for one pseudo-seed in so many
+LEAST_TRUST = 0.1  # in a link for it to be evidence for others
 MOST_LEAD = 12.0  # of logits: a larger lead says no more
 
 Layout = tuple[tuple[str, tuple[str, ...]], ...]  # channels and their columns, in the order of the features
@@ -173,7 +174,6 @@ class Aligner:
         self.channel_scorer: PairScorer | None = None  # None where there was nothing to learn from
         self.pair_scorer: PairScorer | None = None  # None without structure or with few seeds, too
         self.calibration = Calibration()  # of learned passes, from held-out games
-        self.known: KnownLinks | None = None  # links of seeds that are too few to learn from
         self.final_calibration: Calibration | None = None  # of the last pass, where fitted vectors have their say
         self.weights = Weights(self.settings.passes.propagation)
         self.history: list[dict[str, Any]] = []
@@ -257,8 +257,6 @@ class Aligner:
         if STRUCTURE in self.channels and len(start.seeds) >= FEW_SEEDS:
             self._learn_pairs(start, games, told, progress)
         self._calibrate(games, told, progress, is_seeded=len(start.seeds) >= FEW_SEEDS)
-        if 0 < len(start.seeds) < FEW_SEEDS:
-            self.known = self._known_links([_keep_links(game, start.seeds) for game in games], channels)
 
     def _learn_channels(
         self,
@@ -319,19 +317,6 @@ class Aligner:
         # Pseudo-seeds say nothing of how many links are right.
         facts = {"recall": float(answers.sum()) / max(1, num_there)} if is_seeded else {"base": 0.0}
         self.calibration = replace(fitted, **facts)
-
-    def _known_links(self, games: list[HeldOut], channels: list[list[Channel]]) -> KnownLinks:
-        """Links that the sources of held-out seeds got in the fixed passes."""
-        rows, right, numbers_of, num_there = [], [], [], 0
-        for part, (game, own) in enumerate(zip(games, channels, strict=True)):
-            places, is_right = game.judge(game.first)
-            rows.append(self._link_rows(game.problem, own, game.first, part)[places])
-            right.append(is_right[places])
-            numbers_of.append(np.full(len(places), part))
-            num_there += int(np.count_nonzero(~game.is_dangling))
-        answers = np.concatenate(right)
-        recall = float(answers.sum() + 1) / (num_there + 1)  # a few seeds may all be missed
-        return KnownLinks(np.concatenate(rows), answers, np.concatenate(numbers_of), recall)
 
     def _make_scorer(self, parts: list[Examples], settings: ScorerSettings) -> PairScorer:
         features, true_features = all_and_true(parts)
@@ -473,9 +458,9 @@ class Aligner:
         passes[-1] = _rated(passes[-1], final)
         right, recall = None, 1.0
         if by_null:
-            known = self.known if start.are_alike else None
-            passes[-1], right = self._verified(evidence, problem, channels, passes[-1], known, progress)
-            recall = 1.0 if known is None else known.recall
+            known = self._known_games(evidence, start) if start.are_alike else []
+            passes[-1], right = self._verified(evidence, self._told(problem, channels, first), known, progress)
+            recall = share_found(pair, passes[-1].matching)
         elif final.base:
             shifted, right = shift_share(passes[-1].confidences.astype(np.float64), final.base)
             recall = final.recall
@@ -483,35 +468,70 @@ class Aligner:
         return Outcome(passes, [*found, *fitted], start, right, recall)
 
     def _verified(
-        self,
-        evidence: Evidence,
-        problem: Problem,
-        channels: list[Channel],
-        last: Decisions,
-        known: KnownLinks | None,
-        progress: Progress,
+        self, evidence: Evidence, own: Played, known: Sequence[KnownGame], progress: Progress
     ) -> tuple[Decisions, RightLinks]:
         """The same links with confidences by null models: the same agent plays games in which every link is wrong."""
-        rows = self._link_rows(problem, channels, last)
-        player = Player(self._play, self._link_rows, self.channels, self.encoder)
-        null = play_null(player, evidence, problem, channels, last, rows.shape[1], progress)
-        num_entities = min(len(problem.source_ids), len(problem.target_ids))
-        confidences, right = verify(rows, num_entities, null, *self._link_signs(channels), known)
-        return replace(last, confidences=np.asarray(confidences, np.float32)), right
 
-    def _play(self, problem: Problem, channels: list[Channel], fitted: Sequence[Channel] = ()) -> Decisions:
+        def play(problem: Problem, channels: list[Channel]) -> Played:
+            return self._told(problem, channels, self._play(problem, channels))
+
+        null = play_null(Player(play, self.channels), evidence, own, progress)
+        has_edges = any(len(graph.triples) for graph in (evidence.pair.source, evidence.pair.target))
+        num_stages = STAGES if STRUCTURE in self.channels and has_edges else 1
+        signs, prior = self._link_signs(own.channels)
+        confidences, right = verify_games(self._link_rows, own, null, known, signs, prior, num_stages)
+        return replace(own.decisions, confidences=np.asarray(confidences, np.float32)), right
+
+    def _known_games(self, evidence: Evidence, start: Bootstrap) -> list[KnownGame]:
+        """Games without some of the seeds, by the fixed passes."""
+        graphs = Graphs.of(evidence.pair.source, evidence.pair.target)
+        games = hold_out(graphs, start.links, len(start.seeds), self.settings.holdout) if len(start.seeds) else []
+        known = []
+        for part, game in enumerate(_keep_links(game, start.seeds) for game in games):
+            channels = self._arrange(self._collect(evidence, start, game.problem.seeds))
+            decisions = self._play(game.problem, channels, unseen=part)
+            places, is_right = game.judge(decisions)
+            known.append(KnownGame(self._told(game.problem, channels, decisions, part), places, is_right[places]))
+        return known
+
+    def _play(
+        self,
+        problem: Problem,
+        channels: list[Channel],
+        fitted: Sequence[Channel] = (),
+        unseen: int | None = None,
+    ) -> Decisions:
         """The fixed passes."""
-        prior = replace(self._prior(problem, channels, fitted), propagation=self.weights.propagation)
-        return play_fixed(problem, self.settings.passes, prior)
+        prior = self._prior(problem, channels, fitted, unseen)
+        return play_fixed(problem, self.settings.passes, replace(prior, propagation=self.weights.propagation))
 
-    def _link_rows(
+    def _told(
         self, problem: Problem, channels: list[Channel], decisions: Decisions, unseen: int | None = None
-    ) -> Floats:
-        """Features of links, (num_links, num_features): channels, their logit, matches around, lead over rivals."""
-        what, places = self._describe(channels, decisions.pairs, unseen), decisions.places
-        around = features_of(problem, self.settings.passes, decisions).columns[places]
-        odds = log_odds(decisions.pairs, decisions.logits)[places]
-        return np.column_stack([what.features[places], what.logits[places], around, odds]).astype(np.float32)
+    ) -> Played:
+        """A game with what channels say of all pairs that were candidates."""
+        what = self._describe(channels, decisions.pairs, unseen)
+        return Played(problem, channels, decisions, what.features, what.logits)
+
+    def _link_rows(self, game: Played, trust: NDArray[np.float64] | None) -> Floats:
+        """Features of links, (num_links, num_features): channels, their logit, matches around, lead over rivals.
+
+        `trust` is how far each link is believed, (num_links,); None leaves out what links say of each other.
+        """
+        decisions, logits, settings = game.decisions, game.logits, self.settings.passes
+        places, around = decisions.places, np.zeros((len(decisions.source_ids), len(SIGNS)), np.float32)
+        if trust is not None:
+            believed = np.flatnonzero(trust >= LEAST_TRUST)
+            matches = replace(
+                decisions,
+                source_ids=decisions.source_ids[believed],
+                target_ids=decisions.target_ids[believed],
+                confidences=np.asarray(trust[believed], np.float32),
+            )
+            told = features_of(game.problem, settings, matches)
+            logits = np.asarray(logits + told.priorities / np.float32(settings.temperature), np.float32)
+            around = told.columns[places]
+        odds = log_odds(decisions.pairs, logits)[places]
+        return np.column_stack([game.features[places], game.logits[places], around, odds]).astype(np.float32)
 
     def _link_signs(self, channels: list[Channel]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Of the features of links: which way each points, and the slopes to begin with, those of the mean log-odds."""
@@ -654,7 +674,6 @@ class Aligner:
             "layout": self.layout,
             "scorers": {name: [part.width, part.parts] for name, part in scorers.items() if part is not None},
             "calibration": asdict(self.calibration),
-            "recall of known": None if self.known is None else self.known.recall,
             "final_calibration": None if self.final_calibration is None else asdict(self.final_calibration),
             "weights": asdict(self.weights),
             "history": self.history,
@@ -665,8 +684,6 @@ class Aligner:
             if part is not None
             for key, array in part.state().items()
         }
-        if self.known is not None:
-            arrays |= {f"known.{name}": getattr(self.known, name) for name in ("rows", "right", "games")}
         save_agent_file(path, about, arrays)
 
     @staticmethod
@@ -697,9 +714,6 @@ class Aligner:
         agent.calibration = Calibration(**about["calibration"])
         final = about["final_calibration"]
         agent.final_calibration = None if final is None else Calibration(**final)
-        if about["recall of known"] is not None:
-            rows, right, games = (arrays[f"known.{name}"] for name in ("rows", "right", "games"))
-            agent.known = KnownLinks(rows, right, games, about["recall of known"])
         weights = about["weights"]
         agent.weights = Weights(**{**weights, "vectors": tuple(weights["vectors"])})
         agent.history, agent.is_fitted = about["history"], True

@@ -1,7 +1,8 @@
 """Games in which every link is wrong: what coincidence looks like, seen without a label.
 
 Entities of one graph are all different, so two disjoint halves of a graph are a pair with no true link. And an entity
-whose match was taken out of the game has no true link left.
+whose match was taken out of the game has no true link left. In halves an entity has half as many rivals as in the pair;
+halves of these halves show what that does.
 """
 
 from __future__ import annotations
@@ -27,23 +28,44 @@ HALVES, TAKEN_OUT = 11, 12  # uses of random numbers
 
 
 @dataclass(frozen=True, eq=False)
-class NullRows:
-    """Features of links that are all wrong."""
+class Played:
+    """A game that was played: the problem, its channels, and what was decided."""
 
-    unrelated: Floats  # (num, num_features) between halves of one graph
-    taken_out: Floats  # (num, num_features) of entities whose match was taken out ...
-    places: NDArray[np.int64]  # (num,) ... and the place of that match among the pair's links
-    num_halved: int  # entities that could have had a link of the first kind
+    problem: Problem
+    channels: list[Channel]
+    decisions: Decisions
+    features: Floats  # (num_pairs, num_features) of the channels, for all pairs of the decisions
+    logits: Floats  # (num_pairs,) that the channels make of these
 
 
 @dataclass(frozen=True, eq=False)
 class Player:
     """The agent as null models need it."""
 
-    play: Callable[[Problem, list[Channel]], Decisions]
-    describe: Callable[[Problem, list[Channel], Decisions], Floats]  # links -> (num_links, num_features)
+    play: Callable[[Problem, list[Channel]], Played]
     wanted: Sequence[str]  # channels that it listens to
-    encoder: str = ""  # of names
+
+
+@dataclass(frozen=True, eq=False)
+class NullGame:
+    """A game of a null model, and which of its links count."""
+
+    game: Played
+    is_null: NDArray[np.bool_]  # (num_links,) known to be wrong
+    places: NDArray[np.int64]  # (num_links,) of matches taken out: the place among the pair's links; else empty
+    num_entities: int  # that could have had such a link
+
+
+@dataclass(frozen=True, eq=False)
+class NullGames:
+    """All games of the null models of a pair."""
+
+    taken_out: list[NullGame]
+    halves: list[NullGame]
+    quarters: list[NullGame]  # halves of these halves
+
+    def __iter__(self):  # type: ignore[no-untyped-def]
+        return iter([*self.taken_out, *self.halves, *self.quarters])
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,53 +89,52 @@ class TakenOut:
         return np.where(is_source, by_source[decisions.source_ids], by_target[decisions.target_ids])
 
 
-def play_null(
-    player: Player,
-    evidence: Evidence,
-    problem: Problem,
-    channels: list[Channel],
-    last: Decisions,
-    num_features: int,
-    progress: Progress,
-) -> NullRows:
-    """Play both null models of a problem that was decided; small ones are drawn several times."""
+def play_null(player: Player, evidence: Evidence, own: Played, progress: Progress) -> NullGames:
+    """Play all null models of a problem that was decided; small ones are drawn several times."""
     graphs = evidence.pair.source, evidence.pair.target
-    draws = num_draws(min(len(problem.source_ids), len(problem.target_ids)))
+    draws = num_draws(min(len(own.problem.source_ids), len(own.problem.target_ids)))
     halvings = num_draws(sum(graph.num_entities for graph in graphs) // 2)
-    nothing = np.zeros((0, num_features), np.float32)
-    taken_out, places, unrelated, num_halved = [nothing], [np.zeros(0, np.int64)], [nothing], 0
+    games = NullGames([], [], [])
     for draw in range(draws):
         progress("agent: null models", draw, draws + halvings)
-        less = take_out(problem, last, draw)
-        decisions = player.play(less.problem, channels)
-        freed = less.is_freed(decisions)
-        taken_out.append(player.describe(less.problem, channels, decisions)[freed])
-        places.append(less.matches_of(decisions, last)[freed])
+        less = take_out(own.problem, own.decisions, draw)
+        game = player.play(less.problem, own.channels)
+        freed, places = less.is_freed(game.decisions), less.matches_of(game.decisions, own.decisions)
+        games.taken_out.append(NullGame(game, freed, places, int(np.count_nonzero(freed))))
     for draw in range(halvings):
         progress("agent: null models", draws + draw, draws + halvings)
-        for graph, vectors in zip(graphs, ("source", "target"), strict=True):
-            unrelated.append(play_halves(player, graph, draw, evidence, vectors, channels))
-            num_halved += graph.num_entities // 2
+        for graph, side in zip(graphs, ("source", "target"), strict=True):
+            made = halve_evidence(evidence, graph, side, draw)
+            games.halves.append(play_halves(player, made, own.channels))
+            for half, part in zip((made.pair.source, made.pair.target), ("source", "target"), strict=True):
+                quarters = halve_evidence(made, half, part, draw)
+                games.quarters.append(play_halves(player, quarters, own.channels))
     progress("agent: null models", draws + halvings, draws + halvings)
-    return NullRows(np.concatenate(unrelated), np.concatenate(taken_out), np.concatenate(places), num_halved)
+    return games
 
 
-def play_halves(
-    player: Player, graph: KnowledgeGraph, draw: int, evidence: Evidence, side: str, channels: list[Channel]
-) -> Floats:
-    """Features of the links that are found between two halves of one graph, by channels as the pair has them."""
+def halve_evidence(evidence: Evidence, graph: KnowledgeGraph, side: str, draw: int) -> Evidence:
+    """Evidence about two halves of a graph; `side` says which vectors are its own."""
     ids = split(graph, draw)
-    pair = halve(graph, ids)
     rows = [getattr(part, side) for part in evidence.vectors]
     vectors = [
         replace(part, source=own[ids[0]], target=own[ids[1]]) for part, own in zip(evidence.vectors, rows, strict=True)
     ]
-    made = Evidence(pair, encoder=player.encoder, vectors=vectors, searches_words=evidence.searches_words)
+    encoder, searches = evidence.encoder, evidence.searches_words
+    return Evidence(halve(graph, ids), encoder=encoder, vectors=vectors, searches_words=searches)
+
+
+def play_halves(player: Player, made: Evidence, channels: list[Channel]) -> NullGame:
+    """The game between two halves, by channels as the pair has them."""
+    pair = made.pair
     start = bootstrap(Links.empty(), made.collect(Links.empty(), Links.empty(), player.wanted))
     found = {(one.name, one.columns): one for one in made.collect(Links.empty(), start.links, player.wanted)}
     alike = [found.get((one.name, one.columns)) or silent_channel(one.name, one.columns) for one in channels]
     problem = Problem(Graphs.of(pair.source, pair.target), Links.empty(), *pair.entity_ids)
-    return player.describe(problem, alike, player.play(problem, alike))
+    game = player.play(problem, alike)
+    all_of_them = np.ones(len(game.decisions.source_ids), np.bool_)
+    num_entities = min(pair.source.num_entities, pair.target.num_entities)
+    return NullGame(game, all_of_them, np.zeros(0, np.int64), num_entities)
 
 
 def take_out(problem: Problem, decisions: Decisions, draw: int) -> TakenOut:

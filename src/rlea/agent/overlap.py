@@ -4,6 +4,9 @@ Two null models say what coincidence looks like (`null_model.py`). Unrelated hal
 model where graphs share much: in the pair, entities with a counterpart are taken and compete. What entities get whose
 match was taken out is right there, and too lenient where graphs share nothing: it shows the second best. So the null is
 between the two, the nearer to the second one the more is shared.
+
+An entity of a half has half as many rivals as one of the pair, and so half the chance of a namesake. What that does is
+seen between halves and halves of these, and done once more.
 """
 
 from __future__ import annotations
@@ -23,6 +26,8 @@ Doubles = NDArray[np.float64]
 LOWEST, HIGHEST, STEPS = 0.6, 0.95, 6
 MOST = 0.999  # of a share or a confidence: nothing is certain
 MOST_ROUNDS = 80
+CAUTION = 0.5  # standard errors by which the share of wrong links is raised: the smallest of several bounds is too low
+GROUPS = 20  # of the scores of halves, in which the effect of twice as many rivals is measured
 PRIOR = 10.0  # links that the share among held-out ones is worth, beside the run's own
 
 
@@ -67,7 +72,7 @@ def rate_links(own: Scored, unrelated: Scored, taken_out: Scored) -> tuple[Doubl
 
     share = MOST
     for _ in range(MOST_ROUNDS):  # from above: where little is shared, the null rises as the share falls
-        found = share_of_right(links, scores, weigh(share), errors=1.0)
+        found = share_of_right(links, scores, weigh(share), errors=CAUTION)
         share, before = 0.5 * (share + found), share
         if abs(share - before) < 5e-4:
             break
@@ -82,6 +87,28 @@ def rate_links(own: Scored, unrelated: Scored, taken_out: Scored) -> tuple[Doubl
     kept = scale_down(confidences[: len(own.scores)], share * len(links))
     total = float(kept.sum())
     return kept, RightLinks(total, min(low * len(links), total), max(high * len(links), total))
+
+
+def grow(halves: Scored, quarters: Scored) -> Scored:
+    """Links between halves of a graph as they would be with twice as many rivals.
+
+    The share of entities with a link of a score or higher grows from quarters to halves by a factor that depends on
+    this share: about 2 for rare coincidences, 1 where most find one anyway. It is taken to grow so once more.
+    """
+    if not len(halves.scores) or not len(quarters.scores):
+        return halves
+    lowest = min(float(halves.scores.min()), float(quarters.scores.min())) - 1.0
+    own, fewer = np.sort(halves.padded(lowest)), np.sort(quarters.padded(lowest))
+    above = 1 - np.arange(len(own)) / len(own)  # share of entities with this score or a higher one
+    before = (len(fewer) - np.searchsorted(fewer, own)) / len(fewer)
+    seen = before > 0
+    groups = np.array_split(np.flatnonzero(seen)[::-1], min(GROUPS, int(np.count_nonzero(seen))))  # from the best down
+    factors = [float(np.clip(np.median(above[part] / before[part]), 1, 2)) for part in groups]
+    levels = [float(np.mean(before[part])) for part in groups]
+    grown = np.minimum(above * np.interp(above, levels, factors), 1.0)
+    # Scores with these shares above them: where the shares reach the middles of as many equal steps.
+    middles = (np.arange(len(own)) + 0.5) / len(own)
+    return Scored(np.interp(middles, np.maximum.accumulate(1 - grown), own), len(own))
 
 
 def share_of_right(own: Doubles, null: Doubles, weights: Doubles, errors: float) -> float:

@@ -1,4 +1,8 @@
-"""Are seeds like the entities that are to be linked? What is learned from popular ones does not hold for the others."""
+"""Entities differ in how much is known of them, and with that how well they are linked.
+
+What is learned from seeds that are popular entities does not hold for the others. And where nothing is known of an
+entity its link is not found, though it may be there.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlea.graph import GraphPair, Ids, KnowledgeGraph, Links
+from rlea.matching import Matching
 
 # Largest distance between the two distributions at which seeds still speak for the others; a few differ by chance.
 MOST_UNLIKE, BY_CHANCE = 0.4, 0.5
+RICH = 4  # one entity of so many is rich in edges and literals
 
 
 def are_like_the_rest(pair: GraphPair, seeds: Links) -> bool:
@@ -16,6 +22,19 @@ def are_like_the_rest(pair: GraphPair, seeds: Links) -> bool:
     parts = (pair.source, seeds.source_ids), (pair.target, seeds.target_ids)
     most = MOST_UNLIKE + BY_CHANCE / np.sqrt(max(1, len(seeds)))
     return all(distance(counts, ids) <= most for graph, ids in parts for counts in counts_of(graph))
+
+
+def share_found(pair: GraphPair, matching: Matching) -> float:
+    """Of all right links the share that was found, if entities that little is known of are shared as often as others.
+
+    The quarter of the entities with the most edges and literals is taken to have found all of its right links.
+    """
+    shares = []
+    for graph, ids in ((pair.source, matching.source_ids), (pair.target, matching.target_ids)):
+        right = np.bincount(ids, weights=matching.confidences, minlength=graph.num_entities)
+        rich = np.argsort(-sum(counts_of(graph)), kind="stable")[: -(-graph.num_entities // RICH)]
+        shares.append((right.mean() + 1e-9) / (right[rich].mean() + 1e-9))
+    return float(min(1.0, np.mean(shares)))
 
 
 def counts_of(graph: KnowledgeGraph) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

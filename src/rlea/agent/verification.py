@@ -4,12 +4,16 @@ A scorer of links (`link_scorer.py`) learns to tell the pair's links from what e
 each link counted as right as far as the scorer before believed it. Scores of unrelated halves are never learned from:
 the scorer would learn to tell the two graphs apart. They only calibrate (`overlap.py`).
 
+Matches support each other, wrong ones too. So links are first judged by what channels say of them alone, and then by
+their neighbours as well, each of which counts as far as it is believed. Where no link is believed, none is supported.
+
 A few seeds are too few to learn from, but their links are known to be right or wrong: these are learned from as well,
 and have a say beside the null models.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,8 +21,8 @@ from numpy.typing import NDArray
 
 from rlea.agent.calibration import fit_logistic, soften
 from rlea.agent.link_scorer import Segments, apply_slopes, fit_slopes
-from rlea.agent.null_model import NullRows
-from rlea.agent.overlap import MOST, RightLinks, Scored, rate_links, shift_share
+from rlea.agent.null_model import NullGame, NullGames, Played
+from rlea.agent.overlap import MOST, RightLinks, Scored, grow, rate_links, shift_share
 from rlea.arithmetic import exp, log
 from rlea.search.pairs import Floats
 
@@ -26,11 +30,33 @@ Doubles = NDArray[np.float64]
 
 FOLDS = 3  # a link is scored by slopes that have not seen it
 ROUNDS = 4  # of scoring and learning
+STAGES = 3  # of judging links, the first without their neighbours; a fourth changes next to nothing
 TENTATIVE = 0.5  # belief in the best tenth of the links, at least: something must be learned from
 MOST_LEARNED = 3000  # links that slopes are learned from
 DIGITS = 6  # of a confidence: what differs between machines is beyond
 NULL_WEIGHT = 0.5  # of links without a match beside the pair's own
 FEWEST_KNOWN = 15  # links of seeds from which on they can speak against the null models
+
+
+@dataclass(frozen=True, eq=False)
+class NullRows:
+    """Features of links that are all wrong, each (num, num_features)."""
+
+    taken_out: Floats  # of entities whose match was taken out ...
+    places: NDArray[np.int64]  # (num,) ... and the place of that match among the pair's links
+    halves: Floats  # between halves of one graph
+    num_halved: int  # entities that could have had such a link
+    quarters: Floats  # between halves of these halves
+    num_quartered: int
+
+
+@dataclass(frozen=True, eq=False)
+class KnownGame:
+    """A game without some seeds: the links of their sources are known to be right or wrong."""
+
+    game: Played
+    places: NDArray[np.intp]  # of these links ...
+    right: NDArray[np.bool_]  # ... and whether they are
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,12 +66,63 @@ class KnownLinks:
     rows: Floats  # (num, num_features)
     right: NDArray[np.bool_]  # (num,)
     games: NDArray[np.int64]  # (num,) the game of each: what is learned from the others has not seen it
-    recall: float  # share of the held-out seeds that were found
 
-    @staticmethod
-    def none(num_features: int) -> KnownLinks:
-        """No link is known."""
-        return KnownLinks(np.zeros((0, num_features), np.float32), np.zeros(0, np.bool_), np.zeros(0, np.int64), 1.0)
+
+@dataclass(frozen=True, eq=False)
+class Verified:
+    """Confidences of the pair's links, and of links of other games if they were the pair's."""
+
+    confidences: Doubles  # (num_links,)
+    right: RightLinks  # how many of the links are
+    rate: Callable[[Floats], Doubles]  # features of any links -> their confidences
+
+
+def verify_games(
+    describe: Callable[[Played, Doubles | None], Floats],
+    own: Played,
+    null: NullGames,
+    known: Sequence[KnownGame],
+    signs: Doubles,
+    prior: Doubles,
+    num_stages: int = STAGES,
+) -> tuple[Doubles, RightLinks]:
+    """Probabilities that the links of a game are right, (num_links,), and how many of them are.
+
+    `describe` gives the features of the links of a game, (num_links, num_features), for confidences of these links;
+    for None without what links say of each other. `signs` and `prior` as in `verify`.
+    """
+    games = [own, *(one.game for one in null), *(one.game for one in known)]
+    num_entities = min(len(own.problem.source_ids), len(own.problem.target_ids))
+    trusts: list[Doubles | None] = [None] * len(games)
+    for _ in range(num_stages):
+        rows = [describe(game, trust) for game, trust in zip(games, trusts, strict=True)]
+        of_null, of_known = rows[1 : 1 + len(list(null))], rows[1 + len(list(null)) :]
+        found = verify(rows[0], num_entities, _null_rows(null, of_null), signs, prior, _known_links(known, of_known))
+        trusts = [found.confidences, *(found.rate(part) for part in rows[1:])]
+    return found.confidences, found.right
+
+
+def _null_rows(null: NullGames, rows: Sequence[Floats]) -> NullRows:
+    """The links that are known to be wrong, by null model; `rows` has those of all games in order."""
+    nothing, left = np.zeros((0, rows[0].shape[1]), np.float32), list(rows)
+
+    def joined(games: list[NullGame]) -> tuple[Floats, int]:
+        own = [left.pop(0)[one.is_null] for one in games]
+        return np.concatenate([nothing, *own]), sum(one.num_entities for one in games)
+
+    taken_out, _ = joined(null.taken_out)
+    places = [one.places[one.is_null] for one in null.taken_out]
+    return NullRows(taken_out, np.concatenate(places), *joined(null.halves), *joined(null.quarters))
+
+
+def _known_links(known: Sequence[KnownGame], rows: Sequence[Floats]) -> KnownLinks | None:
+    if not known:
+        return None
+    return KnownLinks(
+        np.concatenate([part[one.places] for one, part in zip(known, rows, strict=True)]),
+        np.concatenate([one.right for one in known]),
+        np.repeat(np.arange(len(known)), [len(one.places) for one in known]),
+    )
 
 
 def verify(
@@ -55,23 +132,25 @@ def verify(
     signs: Doubles,
     prior: Doubles,
     known: KnownLinks | None = None,
-) -> tuple[Doubles, RightLinks]:
-    """Probabilities that links are right, (num_links,), and how many of them are.
+) -> Verified:
+    """Probabilities that links are right, by their features beside those of null models.
 
     `rows` are features of the pair's links, (num_links, num_features); `num_entities` could have had one. `signs` has 1
     for a feature that speaks for a link, -1 against it, 0 for one that is left out. `prior` are the slopes to begin
     with, which little data leaves as they are. `known` are links of seeds.
     """
-    known = known or KnownLinks.none(rows.shape[1])
     if not len(rows):
-        return np.zeros(0), RightLinks(0.0, 0.0, 0.0)
+        return Verified(np.zeros(0), RightLinks(0.0, 0.0, 0.0), lambda others: np.zeros(len(others)))
+    if known is None:
+        known = KnownLinks(np.zeros((0, rows.shape[1]), np.float32), np.zeros(0, np.bool_), np.zeros(0, np.int64))
     used = signs != 0
-    parts = [part[:, used] for part in (rows, null.taken_out, null.unrelated, known.rows)]
+    parts = [part[:, used] for part in (rows, null.taken_out, null.halves, null.quarters, known.rows)]
     segments = Segments.of(np.concatenate(parts[:2]), signs[used])
     columns = [segments.columns(part) for part in parts]
     random = np.random.default_rng(21)
     own = random.integers(0, FOLDS, len(rows))
-    folds = [own, own[null.places], random.integers(0, FOLDS, len(null.unrelated)), known.games % FOLDS]
+    unlearned = [random.integers(0, FOLDS, len(part)) for part in (null.halves, null.quarters)]
+    folds = [own, own[null.places], *unlearned, known.games % FOLDS]
     start = np.append(np.repeat(prior[used], [len(part) + 1 for part in segments.knots]) * segments.scales, 0.0)
     slopes = [start] * FOLDS
     learned = np.sort(random.permutation(len(rows))[:MOST_LEARNED])
@@ -80,22 +159,31 @@ def verify(
         scores = [_score(part, fold, slopes) for part, fold in zip(columns, folds, strict=True)]
         # Of entities whose match was taken out, most that get no link found none free: that tells nothing here.
         confidences, right = rate_links(
-            Scored(scores[0], num_entities), Scored(scores[2], null.num_halved), Scored(scores[1], len(scores[1]))
+            Scored(scores[0], num_entities),
+            grow(Scored(scores[2], null.num_halved), Scored(scores[3], null.num_quartered)),
+            Scored(scores[1], len(scores[1])),
         )
         if number == ROUNDS:
             break
         belief = np.maximum(confidences, TENTATIVE * _is_best(scores[0]))[learned]
         slopes = _learn(
-            np.concatenate([columns[0][:, learned], columns[3]], axis=1),
+            np.concatenate([columns[0][:, learned], columns[4]], axis=1),
             np.concatenate([belief, known.right]),
             columns[1][:, beside],
-            np.concatenate([folds[0][learned], folds[3], folds[1][beside]]),
+            np.concatenate([folds[0][learned], folds[4], folds[1][beside]]),
             start,
             slopes,
         )
     if len(known.right) >= FEWEST_KNOWN:
-        confidences, right = _ask_seeds(scores[0], confidences, scores[3], known.right)
-    return np.round(confidences, DIGITS), right
+        confidences, right = _ask_seeds(scores[0], confidences, scores[4], known.right)
+    order = np.argsort(scores[0], kind="stable")
+    rated = scores[0][order], np.round(confidences, DIGITS)[order]
+
+    def rate(others: Floats) -> Doubles:
+        made = segments.columns(others[:, used])
+        return np.asarray(np.interp(np.mean([apply_slopes(made, one) for one in slopes], axis=0), *rated))
+
+    return Verified(np.round(confidences, DIGITS), right, rate)
 
 
 def _ask_seeds(

@@ -34,7 +34,7 @@ class Evidence:
         progress: Progress = silent,
         searches_words: bool | None = None,
     ) -> None:
-        self.pair, self.vectors = pair.without_gold, list(vectors)
+        self.pair, self.vectors, self.encoder = pair.without_gold, list(vectors), encoder
         # Whether words propose pairs: that of a part of the graphs does as that of the whole.
         self.searches_words = can_search(pair) if searches_words is None else searches_words
         self.seconds: dict[tuple[str, bytes], float] = {}  # that making each took

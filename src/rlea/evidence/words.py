@@ -26,6 +26,7 @@ from rlea.search.pairs import Pairs
 
 MOST_SHARED = 1 / 15  # a word that a larger share of all entities has is left out ...
 FEW = 50  # ... if at least so many entities have it
+AROUND = "words around"
 PROPOSALS = 10  # nearest of every entity, both ways
 # Pairs of entities above which words propose no pairs (the search is exact and quadratic); they score those of others.
 MOST_SEARCHED = 3_000_000_000
@@ -107,10 +108,13 @@ def word_channels(pair: GraphPair, progress: Progress, is_searched: bool) -> lis
     channels = []
     columns = {
         "words": "similarity of the shared words",
-        "words around": "similarity of the neighbours' words",
+        AROUND: "similarity of the neighbours' words",
         "letters": "similarity of the letters of all texts",
     }
+    has_edges = any(len(graph.triples) for graph in (pair.source, pair.target))
     for (column, meaning), vectors in zip(columns.items(), word_vectors(pair), strict=True):
+        if column == AROUND and not has_edges:  # the same as the words themselves, which would count twice
+            continue
         found = Pairs.empty()
         if is_searched:
             found = Pairs.of_candidates(find_candidates(vectors, *pair.entity_ids, PROPOSALS, progress))

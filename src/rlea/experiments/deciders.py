@@ -23,6 +23,7 @@ from rlea.graph import GraphPair, Ids
 from rlea.matching import Matching, Task
 from rlea.progress import Progress, silent
 from rlea.search import candidates as search
+from rlea.result import Overlap
 from rlea.search.embeddings import Embeddings
 
 if TYPE_CHECKING:
@@ -125,9 +126,10 @@ def channel_settings(channels: Sequence[str]) -> dict[str, Any]:
 
 def decide_by_channels(
     pair: GraphPair, evidence: Evidence, channels: Sequence[str], source_ids: Ids, target_ids: Ids, progress: Progress
-) -> tuple[Matching, RightLinks, dict[str, Any]]:
-    """Links of an agent that is trained on a pair with some channels, how many are right, and what it started from."""
+) -> tuple[Matching, Overlap, dict[str, Any]]:
+    """Links of an agent that is trained on a pair with some channels, how much is shared, and what it started from."""
     agent = Aligner(channels=channels, seed=SEED).fit(pair, evidence=evidence, progress=progress)
     outcome = agent.decide(pair, source_ids, target_ids)
     total = float(outcome.last.confidences.sum())
-    return outcome.last.matching, outcome.right or RightLinks(total, total, total), outcome.bootstrap.as_dict()
+    right, most = outcome.right or RightLinks(total, total, total), min(len(source_ids), len(target_ids))
+    return outcome.last.matching, Overlap.of(right, outcome.recall, most), outcome.bootstrap.as_dict()
