@@ -22,8 +22,8 @@ from rlea.experiments.store import plain
 from rlea.graph import GraphPair, Ids
 from rlea.matching import Matching, Task
 from rlea.progress import Progress, silent
-from rlea.search import candidates as search
 from rlea.result import Overlap
+from rlea.search import candidates as search
 from rlea.search.embeddings import Embeddings
 
 if TYPE_CHECKING:
