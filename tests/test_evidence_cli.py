@@ -19,6 +19,7 @@ from rlea.graph.schema import SCHEMA_FILES
 from rlea.io.synthetic import SyntheticSettings, write_synthetic
 from rlea.matching import Matching
 from rlea.pipeline import cut_links
+from rlea.result import Overlap
 from rlea.settings import AlignSettings
 
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 Doubles = NDArray[np.float64]
 
-# Confidence of a link that the agent writes by default; the lower one where it is sure that graphs share so much.
-LEAST, LEAST_IF_SHARED, SHARED = 0.4, 0.2, 0.05
+# Least confidence of a link that the agent writes by default, and where it cannot tell whether graphs share anything.
+LEAST, LEAST_IF_NOTHING = 0.2, 0.9
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,12 +118,12 @@ def keep_worthwhile(matching: Matching, most: float, least: float = 0.0) -> Matc
     return matching.at_least(max(float(ordered[np.argmax(expected)]), least))
 
 
-def least_confidence(num_shared: float, num_entities: int) -> float:
-    """Below it a link is a guess that nobody wants by default: the more so where graphs may share nothing.
+def least_confidence(num_shared: float) -> float:
+    """Below it a link is a guess that nobody wants by default, whatever the expected F1.
 
     `num_shared` is the lowest likely number of entities with a counterpart.
     """
-    return LEAST_IF_SHARED if num_shared >= SHARED * num_entities else LEAST
+    return LEAST if num_shared >= 1 else LEAST_IF_NOTHING
 
 
 def toy_task(like: Embeddings) -> Task:

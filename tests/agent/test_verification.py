@@ -1,10 +1,11 @@
 """Links beside links of null models, by features alone: planted truths, features that mislead, and nothing to go by."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from rlea.agent.null_model import NullRows
-from rlea.agent.verification import FEWEST_KNOWN, Curve, KnownLinks, verify
+from rlea.agent.verification import FEWEST_KNOWN, Curve, KnownLinks, NullRows, verify
 
 SIGNS, PRIOR = np.array([1.0, -1.0, 1.0, 0.0]), np.array([0.3, 0.0, 0.0, 0.0])
 
@@ -27,9 +28,16 @@ def planted(size, share, seed=0, num_null=None):
     rng = np.random.default_rng([seed, size])
     is_right = rng.permutation(size) < round(share * size)
     count = 2 * size if num_null is None else num_null
-    nulls = [features_of(rng, np.zeros(count, bool)) for _ in range(2)]
+    halves, taken_out = (features_of(rng, np.zeros(count, bool)) for _ in range(2))
     places = rng.integers(0, max(size, 1), count)
-    return features_of(rng, is_right), is_right, NullRows(nulls[0], nulls[1], places, count)
+    rows, quarters = features_of(rng, is_right), features_of(rng, np.zeros(count, bool))
+    return rows, is_right, NullRows(taken_out, places, halves, count, quarters, count)
+
+
+def verified(*arguments):
+    """Confidences, and how many links are right."""
+    found = verify(*arguments)
+    return found.confidences, found.right
 
 
 @pytest.mark.parametrize("size", [150, 1000])
@@ -37,7 +45,7 @@ def planted(size, share, seed=0, num_null=None):
 def test_planted_links_are_found(size, share):
     for seed in range(3):
         rows, is_right, null = planted(size, share, seed)
-        confidences, right = verify(rows, size, null, SIGNS, PRIOR)
+        confidences, right = verified(rows, size, null, SIGNS, PRIOR)
         assert right.value / size == pytest.approx(share, abs=0.1)
         assert confidences.sum() == pytest.approx(right.value, abs=size * 1e-6)
         assert right.low <= right.value <= right.high
@@ -50,7 +58,7 @@ def test_planted_links_are_found(size, share):
 def test_what_is_learned_tells_more_than_the_slopes_to_begin_with():
     """These know the first feature alone."""
     rows, is_right, null = planted(2000, 0.4)
-    confidences, _ = verify(rows, 2000, null, SIGNS, PRIOR)
+    confidences, _ = verified(rows, 2000, null, SIGNS, PRIOR)
     order = np.argsort(-confidences, kind="stable")[: is_right.sum()]
     by_first = np.argsort(-rows[:, 0], kind="stable")[: is_right.sum()]
     assert is_right[order].mean() > is_right[by_first].mean() + 0.03
@@ -61,13 +69,13 @@ def test_a_feature_with_sign_nought_is_left_out():
     rows, _, null = planted(300, 0.5)
     other = rows.copy()
     other[:, 3] = np.random.default_rng(0).normal(0, 100, 300)
-    found = [verify(one, 300, null, SIGNS, PRIOR)[0].tobytes() for one in (rows, other)]
+    found = [verified(one, 300, null, SIGNS, PRIOR)[0].tobytes() for one in (rows, other)]
     assert found[0] == found[1]
 
 
 def test_the_same_again_to_the_last_bit():
     rows, _, null = planted(300, 0.3)
-    found = [verify(rows.copy(), 300, null, SIGNS, PRIOR) for _ in range(2)]
+    found = [verified(rows.copy(), 300, null, SIGNS, PRIOR) for _ in range(2)]
     assert found[0][0].tobytes() == found[1][0].tobytes()
     assert found[0][1] == found[1][1]
 
@@ -75,9 +83,9 @@ def test_the_same_again_to_the_last_bit():
 def test_halves_are_never_learned_from():
     """They may differ from the pair in ways that have nothing to do with right or wrong."""
     rows, is_right, null = planted(600, 0.5)
-    strange = null.unrelated.copy()
+    strange = null.halves.copy()
     strange[:, 2] += 3  # the feature that says nothing, here it tells the two kinds of graphs apart
-    confidences, right = verify(rows, 600, NullRows(strange, null.taken_out, null.places, 1200), SIGNS, PRIOR)
+    confidences, right = verified(rows, 600, replace(null, halves=strange), SIGNS, PRIOR)
     assert right.value / 600 == pytest.approx(0.5, abs=0.15)
     assert is_right[confidences >= 0.9].mean() > 0.9
 
@@ -85,7 +93,7 @@ def test_halves_are_never_learned_from():
 def test_no_links_at_all():
     _, _, null = planted(50, 0.0)
     nothing = null.taken_out[:0]  # where nothing is linked nothing can be taken out
-    confidences, right = verify(nothing, 50, NullRows(null.unrelated, nothing, null.places[:0], 100), SIGNS, PRIOR)
+    confidences, right = verified(nothing, 50, replace(null, taken_out=nothing, places=null.places[:0]), SIGNS, PRIOR)
     assert len(confidences) == 0
     assert right.value == right.low == 0
 
@@ -93,32 +101,45 @@ def test_no_links_at_all():
 @pytest.mark.parametrize("size", [1, 3, 12])
 def test_a_few_links_without_any_null_link_are_not_refused(size):
     rows, _, null = planted(size, 1.0)
-    nothing = null.unrelated[:0]
-    confidences, right = verify(rows, size, NullRows(nothing, nothing, null.places[:0], 6 * size), SIGNS, PRIOR)
+    nothing = null.halves[:0]
+    none = NullRows(nothing, null.places[:0], nothing, 6 * size, nothing, 3 * size)
+    confidences, right = verified(rows, size, none, SIGNS, PRIOR)
     assert np.isfinite(confidences).all()
     assert ((confidences > 0) & (confidences < 1)).all()
     assert 0 <= right.low <= right.value <= right.high <= size
 
 
+def test_links_of_other_games_are_rated_as_the_pairs_own():
+    """A link with the features of a sure one is sure, one with those of coincidence is not; in their order."""
+    rows, is_right, null = planted(1000, 0.4)
+    found = verify(rows, 1000, null, SIGNS, PRIOR)
+    rng = np.random.default_rng(9)
+    right, wrong = (found.rate(features_of(rng, np.full(400, answer))) for answer in (True, False))
+    assert right.mean() > 0.7
+    assert wrong.mean() < 0.2
+    assert np.abs(found.rate(rows) - found.confidences).mean() < 0.03
+    assert verify(rows[:0], 9, null, SIGNS, PRIOR).rate(rows[:5]).tolist() == [0.0] * 5
+
+
 def known_links(count, seed=1, is_right=None):
     """Links of seeds, two of three right, in three games."""
     right = np.arange(count) % 3 > 0 if is_right is None else is_right
-    return KnownLinks(features_of(np.random.default_rng(seed), right), right, np.arange(count) // 3 % 3, 0.9)
+    return KnownLinks(features_of(np.random.default_rng(seed), right), right, np.arange(count) // 3 % 3)
 
 
 def too_strict(null):
     """Null models in which coincidence looks as good as a right link: variants of one product in one shop."""
-    strict = null.unrelated.copy()
+    strict = null.halves.copy()
     strict[:, 0] += 4
     strict[:, 1] -= 4
-    return NullRows(strict, null.taken_out, null.places, null.num_halved)
+    return replace(null, halves=strict)
 
 
 def test_a_few_seeds_speak_up_against_null_models_that_are_wrong():
     rows, is_right, null = planted(600, 0.3)
     strict = too_strict(null)
-    alone, _ = verify(rows, 600, strict, SIGNS, PRIOR)
-    confidences, right = verify(rows, 600, strict, SIGNS, PRIOR, known_links(60))
+    alone, _ = verified(rows, 600, strict, SIGNS, PRIOR)
+    confidences, right = verified(rows, 600, strict, SIGNS, PRIOR, known_links(60))
     assert alone.sum() < 0.1 * is_right.sum()  # nothing is believed
     assert right.value / 600 == pytest.approx(0.3, abs=0.15)
     assert right.low <= right.value <= right.high
@@ -129,7 +150,7 @@ def test_a_few_seeds_speak_up_against_null_models_that_are_wrong():
 @pytest.mark.parametrize("share", [0.15, 0.5])
 def test_null_models_that_are_right_lose_nothing_by_a_few_seeds(share):
     rows, is_right, null = planted(600, share)
-    confidences, right = verify(rows, 600, null, SIGNS, PRIOR, known_links(40))
+    confidences, right = verified(rows, 600, null, SIGNS, PRIOR, known_links(40))
     assert right.value / 600 == pytest.approx(share, abs=0.1)
     assert is_right[confidences >= 0.9].mean() > 0.9
     assert is_right[confidences >= 0.5].sum() >= 0.75 * is_right.sum()
@@ -139,15 +160,15 @@ def test_null_models_that_are_right_lose_nothing_by_a_few_seeds(share):
 def test_too_few_seeds_change_nothing(count):
     rows, _, null = planted(200, 0.3)
     strict = too_strict(null)
-    alone, _ = verify(rows, 200, strict, SIGNS, PRIOR)
-    assert verify(rows, 200, strict, SIGNS, PRIOR, known_links(count))[0].tobytes() == alone.tobytes()
+    alone, _ = verified(rows, 200, strict, SIGNS, PRIOR)
+    assert verified(rows, 200, strict, SIGNS, PRIOR, known_links(count))[0].tobytes() == alone.tobytes()
 
 
 @pytest.mark.parametrize("answer", [True, False])
 def test_seeds_that_were_all_found_or_all_missed(answer):
     rows, _, null = planted(200, 0.3)
     known = known_links(30, is_right=np.full(30, answer))
-    confidences, right = verify(rows, 200, too_strict(null), SIGNS, PRIOR, known)
+    confidences, right = verified(rows, 200, too_strict(null), SIGNS, PRIOR, known)
     assert ((confidences > 0) & (confidences < 1)).all()
     assert 0 <= right.low <= right.value <= right.high <= 200
 

@@ -27,14 +27,17 @@ def are_like_the_rest(pair: GraphPair, seeds: Links) -> bool:
 def share_found(pair: GraphPair, matching: Matching) -> float:
     """Of all right links the share that was found, if entities that little is known of are shared as often as others.
 
-    The quarter of the entities with the most edges and literals is taken to have found all of its right links.
+    The quarter of the entities with the most edges and literals is taken to have found all of its right links: as many
+    as a standard error below what is seen, which is chance in small graphs.
     """
     shares = []
     for graph, ids in ((pair.source, matching.source_ids), (pair.target, matching.target_ids)):
         right = np.bincount(ids, weights=matching.confidences, minlength=graph.num_entities)
         rich = np.argsort(-sum(counts_of(graph)), kind="stable")[: -(-graph.num_entities // RICH)]
-        shares.append((right.mean() + 1e-9) / (right[rich].mean() + 1e-9))
-    return float(min(1.0, np.mean(shares)))
+        best = right[rich].mean()
+        best -= np.sqrt(best * (1 - best) / len(rich))
+        shares.append(right.mean() / max(best, 1e-9))
+    return float(min(1.0, np.mean(shares)) or 1.0)
 
 
 def counts_of(graph: KnowledgeGraph) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
