@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
 Doubles = NDArray[np.float64]
 
-# Least confidence of a link that the agent writes by default, and where it cannot tell whether graphs share anything.
-LEAST, LEAST_IF_NOTHING = 0.2, 0.9
+# Least confidence of a link that the agent writes by default; where it is not sure that graphs share anything; and if it
+# takes the shared part to be small as well.
+LEAST, LEAST_IF_UNSURE, LEAST_IF_NOTHING, LITTLE = 0.2, 0.5, 0.9, 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,12 +119,14 @@ def keep_worthwhile(matching: Matching, most: float, least: float = 0.0) -> Matc
     return matching.at_least(max(float(ordered[np.argmax(expected)]), least))
 
 
-def least_confidence(num_shared: float) -> float:
+def least_confidence(low: float, share: float) -> float:
     """Below it a link is a guess that nobody wants by default, whatever the expected F1.
 
-    `num_shared` is the lowest likely number of entities with a counterpart.
+    `low` is the lowest likely number of entities with a counterpart, `share` the estimated share of these.
     """
-    return LEAST if num_shared >= 1 else LEAST_IF_NOTHING
+    if low >= 1:
+        return LEAST
+    return LEAST_IF_UNSURE if share >= LITTLE else LEAST_IF_NOTHING
 
 
 def toy_task(like: Embeddings) -> Task:

@@ -158,7 +158,7 @@ def cut_links(matching: Matching, settings: AlignSettings, most: int, overlap: O
         return matching
     if overlap is None:
         return keep_worthwhile(matching, most)
-    return keep_worthwhile(matching, overlap.shared, least_confidence(overlap.low))
+    return keep_worthwhile(matching, overlap.shared, least_confidence(overlap.low, overlap.shared / max(1, most)))
 
 
 def evaluate(

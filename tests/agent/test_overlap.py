@@ -9,6 +9,7 @@ from rlea.agent.overlap import (
     MOST,
     RightLinks,
     Scored,
+    grow,
     rate_links,
     ratio_to_null,
     scale_down,
@@ -266,3 +267,45 @@ def test_confidences_that_tell_nothing_are_not_taken_for_another_share(base, dif
     assert (np.abs(np.log(shifted / (1 - shifted)) - np.log(base / (1 - base))) < 0.8).all()
     assert right.low <= 200 * base <= right.high
     assert right.high - right.low > 100  # it is not known
+
+
+# ---- twice as many rivals -------------------------------------------------------------------------------------------
+
+
+def best_of(rivals, size=4000, seed=0):
+    """The best of so many random scores, for each of some entities."""
+    rng = np.random.default_rng([seed, rivals])
+    return Scored(rng.normal(0, 1, (rivals, size)).max(axis=0), size)
+
+
+def test_the_best_of_twice_as_many_is_found_from_fewer():
+    grown, true, halves = grow(best_of(20), best_of(10)), best_of(40), best_of(20)
+    for level in (0.7, 0.9, 0.97, 0.99):
+        wanted = np.quantile(true.scores, level)
+        # The step from ten to twenty is a little larger than the one from twenty to forty.
+        assert abs(np.quantile(grown.scores, level) - wanted) < abs(np.quantile(halves.scores, level) - wanted)
+
+
+def test_namesakes_are_twice_as_many_in_twice_as_large_a_graph():
+    """A tenth of the entities of a quarter have a namesake, a fifth of a half: two fifths of the whole."""
+    quarters, halves = (Scored(np.where(np.arange(1000) < count, 5.0, 0.0), 1000) for count in (100, 200))
+    assert np.count_nonzero(grow(halves, quarters).scores > 4) == pytest.approx(400, abs=20)
+
+
+def test_what_does_not_depend_on_rivals_stays():
+    halves, quarters = best_of(20), best_of(20, seed=1)
+    for level in (0.1, 0.5, 0.9, 0.97):
+        assert np.quantile(grow(halves, quarters).scores, level) == pytest.approx(
+            np.quantile(halves.scores, level), abs=0.15
+        )
+
+
+@given(some_scores, some_scores)
+def test_it_never_shrinks(one, other):
+    halves, quarters = Scored(one, len(one)), Scored(other, len(other))
+    grown = grow(halves, quarters)
+    assert len(grown.scores) == grown.num_entities == len(one)
+    assert (np.sort(grown.scores) >= np.sort(one) - 1.0).all()  # within a step of these scores
+    assert grown.scores.max() <= one.max()
+    assert grow(halves, NO_LINKS) is halves
+    assert grow(NO_LINKS, quarters) is NO_LINKS

@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlea.agent.representative import are_like_the_rest, distance
+from rlea.agent.representative import are_like_the_rest, distance, share_found
 from rlea.graph import Links
 from rlea.io.synthetic import SyntheticSettings, generate
+from rlea.matching import Matching
 
 
 @pytest.fixture(scope="module")
@@ -49,3 +50,31 @@ def test_the_distance_by_hand():
     assert distance(np.array([1, 9, 1, 9]), np.array([2, 3])) == 0
     assert distance(np.array([1, 2, 3, 9]), np.array([2, 3])) == 1
     assert distance(np.array([1, 5, 3, 9]), np.array([2, 3])) == 0.5
+
+
+def poor_and_rich(confidence_of_poor, confidence_of_rich, size=400):
+    """Two graphs of which one entity in four has ten literals and the others none, all of them linked."""
+    from planted import make_graph
+
+    from rlea.graph import GraphPair
+
+    names = [f"e{k:04}" for k in range(size)]
+    rows = [(name, f"p{n}", f"{name}{n}") for k, name in enumerate(names) if k % 4 == 0 for n in range(10)]
+    graphs = [make_graph(literals=rows, entities=names) for _ in range(2)]
+    is_rich = np.arange(size) % 4 == 0
+    confidences = np.where(is_rich, confidence_of_rich, confidence_of_poor)
+    return GraphPair("", *graphs), Matching.of(np.arange(size), np.arange(size), confidences)
+
+
+def test_links_that_poor_entities_cannot_show_are_counted():
+    """Rich ones say 80 %, poor ones 20 %: if the same share of both is shared, 35 % of 80 % were found."""
+    assert share_found(*poor_and_rich(0.2, 0.8)) == pytest.approx(0.35 / 0.8, abs=0.03)
+
+
+@pytest.mark.parametrize(("poor", "rich"), [(0.5, 0.5), (0.8, 0.2), (0.0, 0.0), (1.0, 1.0)])
+def test_where_poor_entities_are_linked_as_well_nothing_is_missing(poor, rich):
+    assert share_found(*poor_and_rich(poor, rich)) == 1.0
+
+
+def test_chance_in_a_small_graph_says_little():
+    assert share_found(*poor_and_rich(0.5, 0.75, size=8)) == 1.0

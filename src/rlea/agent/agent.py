@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlea.agent.bootstrap import Bootstrap, are_enough, bootstrap, count_votes
+from rlea.agent.bootstrap import ENOUGH_SEEDS, Bootstrap, are_enough, bootstrap, count_votes
 from rlea.agent.calibration import Calibration, log_odds
 from rlea.agent.features import SIGNS, Features
 from rlea.agent.holdout import HeldOut, HoldoutSettings, hold_out, unseeded
@@ -57,6 +57,9 @@ from rlea.search.pairs import Floats, Pairs, is_near, leads, numbers
 
 FORMAT = "rlea aligner 4"
 FEW_SEEDS = 100  # from so many on the pair scorer and the confidences are learned, from seeds and not from pseudo-seeds
+# Null models know more the larger the graphs are, seeds the more there are: seeds for a smaller share of the entities,
+# if they are not enough for networks either, have their say beside null models.
+FEW_SHARE = 0.03
 # With fewer, structure and fitted vectors alone, and no validation links to say otherwise, fixed passes do better.
 FEW_FOR_STRUCTURE = 1000
 DROPOUT_SHARE = 5  # each way of dropping channels is shown for one pseudo-seed in so many
@@ -446,7 +449,8 @@ class Aligner:
         # Pseudo-seeds are the easy links: confidences that are calibrated on them do not hold. Null models do.
         # Nor do those that are calibrated on seeds unlike the rest.
         start = replace(start, are_alike=are_like_the_rest(pair, start.seeds))
-        is_known = len(start.seeds) >= FEW_SEEDS and start.are_alike
+        needed = max(FEW_SEEDS, min(ENOUGH_SEEDS, FEW_SHARE * min(pair.source.num_entities, pair.target.num_entities)))
+        is_known = len(start.seeds) >= needed and start.are_alike
         by_null = not is_known and channels and not fitted and type(evidence) is Evidence
         if self.pair_scorer is not None and weights.is_learned and not by_null:  # they play the fixed passes
             what = self._describe(channels, first.pairs)

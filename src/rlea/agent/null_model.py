@@ -3,6 +3,9 @@
 Entities of one graph are all different, so two disjoint halves of a graph are a pair with no true link. And an entity
 whose match was taken out of the game has no true link left. In halves an entity has half as many rivals as in the pair;
 halves of these halves show what that does.
+
+Where one graph is larger than the other, halves are as unequal as the two are: the more rivals an entity has to choose
+from, the better the best of them looks. The smaller graph then has too few, and is left out.
 """
 
 from __future__ import annotations
@@ -24,6 +27,8 @@ from rlea.search.pairs import Floats
 
 ENOUGH = 1000  # links of a null model; small graphs are halved, and their matches taken out, several times ...
 MOST_DRAWS = 6  # ... but not more often than this
+SIMILAR = 2 / 3  # of the size of the larger graph that the smaller one must have to be halved as well
+SIDES = "source", "target"
 HALVES, TAKEN_OUT = 11, 12  # uses of random numbers
 
 
@@ -92,8 +97,11 @@ class TakenOut:
 def play_null(player: Player, evidence: Evidence, own: Played, progress: Progress) -> NullGames:
     """Play all null models of a problem that was decided; small ones are drawn several times."""
     graphs = evidence.pair.source, evidence.pair.target
+    sizes = [graph.num_entities for graph in graphs]
+    share = sizes[0] / sum(sizes)
+    halved = [part for part in zip(graphs, SIDES, strict=True) if part[0].num_entities >= SIMILAR * max(sizes)]
     draws = num_draws(min(len(own.problem.source_ids), len(own.problem.target_ids)))
-    halvings = num_draws(sum(graph.num_entities for graph in graphs) // 2)
+    halvings = num_draws(round(sum(graph.num_entities for graph, _ in halved) * min(share, 1 - share)))
     games = NullGames([], [], [])
     for draw in range(draws):
         progress("agent: null models", draw, draws + halvings)
@@ -103,19 +111,19 @@ def play_null(player: Player, evidence: Evidence, own: Played, progress: Progres
         games.taken_out.append(NullGame(game, freed, places, int(np.count_nonzero(freed))))
     for draw in range(halvings):
         progress("agent: null models", draws + draw, draws + halvings)
-        for graph, side in zip(graphs, ("source", "target"), strict=True):
-            made = halve_evidence(evidence, graph, side, draw)
+        for graph, side in halved:
+            made = halve_evidence(evidence, graph, side, draw, share)
             games.halves.append(play_halves(player, made, own.channels))
-            # One of the halves is enough: as many links as in the other, and evidence takes most of the time.
-            half, part = ((made.pair.source, "source"), (made.pair.target, "target"))[draw % 2]
-            games.quarters.append(play_halves(player, halve_evidence(made, half, part, draw), own.channels))
+            # One of the halves is enough: evidence takes most of the time.
+            half, part = (made.pair.target, "target") if share <= 0.5 else (made.pair.source, "source")
+            games.quarters.append(play_halves(player, halve_evidence(made, half, part, draw, share), own.channels))
     progress("agent: null models", draws + halvings, draws + halvings)
     return games
 
 
-def halve_evidence(evidence: Evidence, graph: KnowledgeGraph, side: str, draw: int) -> Evidence:
-    """Evidence about two halves of a graph; `side` says which vectors are its own."""
-    ids = split(graph, draw)
+def halve_evidence(evidence: Evidence, graph: KnowledgeGraph, side: str, draw: int, share: float) -> Evidence:
+    """Evidence about two halves of a graph; `side` says which vectors are its own, `share` how large the first is."""
+    ids = split(graph, draw, share)
     rows = [getattr(part, side) for part in evidence.vectors]
     vectors = [
         replace(part, source=own[ids[0]], target=own[ids[1]]) for part, own in zip(evidence.vectors, rows, strict=True)
@@ -151,10 +159,11 @@ def take_out(problem: Problem, decisions: Decisions, draw: int) -> TakenOut:
     return TakenOut(less, decisions.source_ids[no_target], decisions.target_ids[no_source])
 
 
-def split(graph: KnowledgeGraph, draw: int) -> tuple[Ids, Ids]:
-    """Ids of two disjoint halves of the entities, ascending."""
+def split(graph: KnowledgeGraph, draw: int, share: float = 0.5) -> tuple[Ids, Ids]:
+    """Ids of two disjoint parts of the entities, ascending; the first has this share of them, rounded up."""
     order = np.random.default_rng([draw, HALVES, graph.num_entities]).permutation(graph.num_entities)
-    one, other = np.array_split(order.astype(np.int32), 2)
+    # Rounding first: a share such as 1/3 must not depend on its last bit.
+    one, other = np.split(order.astype(np.int32), [int(np.ceil(round(share * graph.num_entities, 6)))])
     return np.sort(one), np.sort(other)
 
 

@@ -107,7 +107,7 @@ def cell_of(workspace: Workspace, name: str, beginning: str, fold: str, variant:
         with costs("all"):
             matching, overlap, began = decide_by_channels(pair, evidence, channels, source_ids, target_ids, progress)
         most = min(len(source_ids), len(target_ids))
-        kept = keep_worthwhile(matching, overlap.shared, least_confidence(overlap.low))
+        kept = keep_worthwhile(matching, overlap.shared, least_confidence(overlap.low, overlap.shared / max(1, most)))
         result = {
             **{key: value for key, value in link_metrics(matching, gold).as_dict().items() if key != "pool"},
             "abstained": most - len(matching),
