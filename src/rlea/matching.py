@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 Doubles = NDArray[np.float64]
 
-# Least confidence of a link that the agent writes by default; where it is not sure that graphs share anything; and if it
-# takes the shared part to be small as well.
+# Least confidence of a link that the agent writes by default; where it is not sure that graphs share anything; and
+# where the shared part would be small as well.
 LEAST, LEAST_IF_UNSURE, LEAST_IF_NOTHING, LITTLE = 0.2, 0.5, 0.9, 0.1
 
 

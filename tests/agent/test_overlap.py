@@ -287,9 +287,9 @@ def test_the_best_of_twice_as_many_is_found_from_fewer():
 
 
 def test_namesakes_are_twice_as_many_in_twice_as_large_a_graph():
-    """A tenth of the entities of a quarter have a namesake, a fifth of a half: two fifths of the whole."""
-    quarters, halves = (Scored(np.where(np.arange(1000) < count, 5.0, 0.0), 1000) for count in (100, 200))
-    assert np.count_nonzero(grow(halves, quarters).scores > 4) == pytest.approx(400, abs=20)
+    """Of a hundred entities of a quarter two have a namesake, four of a half: eight of the whole."""
+    quarters, halves = (Scored(np.where(np.arange(1000) < count, 5.0, 0.0), 1000) for count in (20, 40))
+    assert np.count_nonzero(grow(halves, quarters).scores > 4) == pytest.approx(80, abs=3)
 
 
 def test_what_does_not_depend_on_rivals_stays():

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planted import make_graph
 from rlea.agent.representative import are_like_the_rest, distance, share_found
-from rlea.graph import Links
+from rlea.graph import GraphPair, Links
 from rlea.io.synthetic import SyntheticSettings, generate
 from rlea.matching import Matching
 
@@ -54,10 +55,6 @@ def test_the_distance_by_hand():
 
 def poor_and_rich(confidence_of_poor, confidence_of_rich, size=400):
     """Two graphs of which one entity in four has ten literals and the others none, all of them linked."""
-    from planted import make_graph
-
-    from rlea.graph import GraphPair
-
     names = [f"e{k:04}" for k in range(size)]
     rows = [(name, f"p{n}", f"{name}{n}") for k, name in enumerate(names) if k % 4 == 0 for n in range(10)]
     graphs = [make_graph(literals=rows, entities=names) for _ in range(2)]

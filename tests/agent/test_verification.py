@@ -111,7 +111,7 @@ def test_a_few_links_without_any_null_link_are_not_refused(size):
 
 def test_links_of_other_games_are_rated_as_the_pairs_own():
     """A link with the features of a sure one is sure, one with those of coincidence is not; in their order."""
-    rows, is_right, null = planted(1000, 0.4)
+    rows, _, null = planted(1000, 0.4)
     found = verify(rows, 1000, null, SIGNS, PRIOR)
     rng = np.random.default_rng(9)
     right, wrong = (found.rate(features_of(rng, np.full(400, answer))) for answer in (True, False))

@@ -98,17 +98,19 @@ def grow(halves: Scored, quarters: Scored) -> Scored:
     if not len(halves.scores) or not len(quarters.scores):
         return halves
     lowest = min(float(halves.scores.min()), float(quarters.scores.min())) - 1.0
-    own, fewer = np.sort(halves.padded(lowest)), np.sort(quarters.padded(lowest))
-    above = 1 - np.arange(len(own)) / len(own)  # share of entities with this score or a higher one
-    before = (len(fewer) - np.searchsorted(fewer, own)) / len(fewer)
-    seen = before > 0
-    groups = np.array_split(np.flatnonzero(seen)[::-1], min(GROUPS, int(np.count_nonzero(seen))))  # from the best down
+    own, fewer = np.sort(halves.padded(lowest))[::-1], np.sort(quarters.padded(lowest))
+    # Shares of entities with each score or a higher one, from the best down.
+    above, before = (1 - np.searchsorted(part, own) / len(part) for part in (own[::-1], fewer))
+    seen = np.flatnonzero(before > 0)
+    if not len(seen):
+        return halves
+    groups = np.array_split(seen, min(GROUPS, len(seen)))
     factors = [float(np.clip(np.median(above[part] / before[part]), 1, 2)) for part in groups]
     levels = [float(np.mean(before[part])) for part in groups]
-    grown = np.minimum(above * np.interp(above, levels, factors), 1.0)
-    # Scores with these shares above them: where the shares reach the middles of as many equal steps.
+    grown = np.maximum.accumulate(np.minimum(above * np.interp(above, levels, factors), 1.0))
+    # As many scores with these shares: each where the share reaches the middle of its step.
     middles = (np.arange(len(own)) + 0.5) / len(own)
-    return Scored(np.interp(middles, np.maximum.accumulate(1 - grown), own), len(own))
+    return Scored(own[np.minimum(np.searchsorted(grown, middles), len(own) - 1)], len(own))
 
 
 def share_of_right(own: Doubles, null: Doubles, weights: Doubles, errors: float) -> float:
