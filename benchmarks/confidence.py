@@ -1,10 +1,11 @@
 """Are links right as often as their confidence says, on small pairs, with more and more seeds, beside plain strings?
 
-    python benchmarks/confidence.py --data DIR --parts small,seeds,strings --json FILE
+    python benchmarks/confidence.py --data DIR --parts strings,small,unequal,seeds --json FILE
 
 Pairs are cut as in `rlea reproduce overlap`, so a link that is not gold is wrong.
 
 - small: pairs of 100 entities a side of which none, 15 %, 50 % or all are shared, twenty random draws each.
+- unequal: 100 entities against 900, and 900 against 100, of which none or 50 are shared, five random draws each.
 - seeds: the F1 of links of entities that are never seeds, by the number of seeds; drawn at random, and among the most
   connected tenth.
 - strings: what is to be beaten on tables: words or three letters in a row of all values as TF-IDF vectors, the best
@@ -21,16 +22,17 @@ from pathlib import Path
 import numpy as np
 
 SMALL, SHARES, DRAWS = 100, (0.0, 0.15, 0.5, 1.0), 20
+LARGE, HALF, FEWER_DRAWS = 900, (0.0, 0.5), 5
 SEEDS = (0, 20, 50, 100, 300, 1000, 0.2)
 
 
-def small_pair(pair, gold, share, draw):
-    """So many entities a side of a whole pair, a share of them with their counterpart."""
+def small_pair(pair, gold, share, draw, sizes=(SMALL, SMALL)):
+    """So many entities a side of a whole pair, a share of those of the smaller side with their counterpart."""
     from rlea.graph import GraphPair, Links
 
     order = np.random.default_rng([draw, round(100 * share)]).permutation(len(gold))
-    shared = round(share * SMALL)
-    both, one, other = np.split(order[: 2 * SMALL - shared], [shared, SMALL])
+    shared = round(share * min(sizes))
+    both, one, other = np.split(order[: sum(sizes) - shared], [shared, sizes[0]])
     source, target = (
         np.sort(ids[np.concatenate([both, own])]) for ids, own in ((gold.source_ids, one), (gold.target_ids, other))
     )
@@ -46,14 +48,14 @@ def is_right(links, gold):
     )
 
 
-def measure_small(name, pair, gold):
+def measure_small(name, pair, gold, part="small", sizes=(SMALL, SMALL), shares=SHARES, draws=DRAWS):
     """Figures over all draws: links of all draws are put together."""
     import rlea
 
-    for share in SHARES:
+    for share in shares:
         written, confidences, right, estimates = [], [], [], []
-        for draw in range(DRAWS):
-            own, links = small_pair(pair, gold, share, draw)
+        for draw in range(draws):
+            own, links = small_pair(pair, gold, share, draw, sizes)
             result = rlea.align(own, pool="all")
             written.append((len(result), int(is_right(result.matching, links).sum()), len(links)))
             for part in (result.matching, result.doubtful):
@@ -66,14 +68,14 @@ def measure_small(name, pair, gold):
         bins = np.minimum((10 * confidences).astype(int), 9)
         gaps = [abs(float((confidences - right)[bins == k].sum())) for k in range(10)]
         yield {
-            "part": "small",
+            "part": part,
             "pair": name,
             "share": share,
-            "entities": SMALL,
-            "draws": DRAWS,
+            "entities": list(sizes),
+            "draws": draws,
             "f1": 2 * found / max(1, links + there),
-            "links": links / DRAWS,
-            "right": found / DRAWS,
+            "links": links / draws,
+            "right": found / draws,
             "links@.9": int(sure.sum()),
             "precision@.9": float(right[sure].mean()) if sure.any() else None,
             "ece": sum(gaps) / max(1, len(right)),
@@ -134,6 +136,11 @@ def rows_of(part, workspace):
     if part == "small":
         for name in ("bibliographies", "shops", "demo", "D_W"):
             yield from measure_small(name, *seen_and_judged(workspace, name, 1.0, NO_SEEDS))
+    elif part == "unequal":
+        for name in ("bibliographies", "shops", "demo", "D_W"):
+            for sizes in ((SMALL, LARGE), (LARGE, SMALL)):
+                whole = seen_and_judged(workspace, name, 1.0, NO_SEEDS)
+                yield from measure_small(name, *whole, part, sizes, HALF, FEWER_DRAWS)
     elif part == "seeds":
         for name, share in (("bibliographies", 0.25), ("demo", 0.5), ("D_W", 0.25), ("D_W", 1.0)):
             pair, gold = seen_and_judged(workspace, name, share, NO_SEEDS)
@@ -148,7 +155,7 @@ def rows_of(part, workspace):
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True, help="folder with openea-15k-v1 and tables")
-    parser.add_argument("--parts", default="strings,small,seeds")
+    parser.add_argument("--parts", default="strings,small,unequal,seeds")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     from rlea.experiments.options import Options

@@ -384,14 +384,15 @@ def confidence_table() -> str:
     rows = load("confidence.json")["rows"]
     small = [
         [
-            *(title(row["pair"]), f"{row['share']:.0%}", share(row["f1"]), f"{row['links']:.1f}", str(row["links@.9"])),
+            *(title(row["pair"]), " / ".join(map(str, row["entities"])), f"{row['share']:.0%}", share(row["f1"])),
+            *(f"{row['links']:.1f}", str(row["links@.9"])),
             "-" if row["precision@.9"] is None else share(row["precision@.9"]),
             *(share(row["ece"]), f"{row['overlap']:.0%}"),
         ]
         for row in rows
-        if row["part"] == "small"
+        if row["part"] in ("small", "unequal")
     ]
-    head = ["100 entities a side", "shared", "F1", "links written", "links at .9 and more, all draws"]
+    head = ["", "entities", "shared", "F1", "links written", "links at .9 and more, all draws"]
     text = slim(markdown_table([*head, "precision of these", "calibration error", "estimated"], small))
     curves: dict[str, list[str]] = {}
     for row in rows:
