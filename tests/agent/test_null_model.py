@@ -99,6 +99,17 @@ def test_halves_are_disjoint_and_cover(count, draw):
     assert [part.tolist() for part in again] == [one.tolist(), other.tolist()]
 
 
+@given(st.integers(2, 60), st.integers(1, 9))
+def test_parts_may_be_as_unequal_as_two_graphs(count, tenths):
+    graph = plain(count)
+    one, other = split(graph, 0, tenths / 10)
+    assert sorted([*one, *other]) == list(range(count))
+    assert min(len(one), len(other)) >= 1
+    assert abs(len(one) - tenths / 10 * count) < 1
+    back = split(graph, 0, 1 - tenths / 10)
+    assert tenths == 5 or (len(back[0]), len(back[1])) == (len(other), len(one))
+
+
 def test_every_draw_halves_anew():
     graph = plain(100)
     firsts = {split(graph, draw)[0].tobytes() for draw in range(MOST_DRAWS)}

@@ -60,7 +60,8 @@ def poor_and_rich(confidence_of_poor, confidence_of_rich, size=400):
     graphs = [make_graph(literals=rows, entities=names) for _ in range(2)]
     is_rich = np.arange(size) % 4 == 0
     confidences = np.where(is_rich, confidence_of_rich, confidence_of_poor)
-    return GraphPair("", *graphs), Matching.of(np.arange(size), np.arange(size), confidences)
+    pair = GraphPair("", *graphs)
+    return pair, pair.entity_ids, Matching.of(np.arange(size), np.arange(size), confidences)
 
 
 def test_links_that_poor_entities_cannot_show_are_counted():
@@ -75,3 +76,20 @@ def test_where_poor_entities_are_linked_as_well_nothing_is_missing(poor, rich):
 
 def test_chance_in_a_small_graph_says_little():
     assert share_found(*poor_and_rich(0.5, 0.75, size=8)) == 1.0
+
+
+@pytest.mark.parametrize("shared", [slice(0, 100), slice(300, 400)])
+def test_entities_of_which_as_much_is_known_are_all_rich(shared):
+    """Rows of a table: that the shared ones come first or last says nothing."""
+    names = [f"e{k:04}" for k in range(400)]
+    graphs = [make_graph(literals=[(name, "p", name) for name in names]) for _ in range(2)]
+    ids = np.arange(400)[shared]
+    pair = GraphPair("", *graphs)
+    assert share_found(pair, pair.entity_ids, Matching.of(ids, ids, np.full(100, 0.9))) > 0.85
+
+
+def test_entities_that_were_not_to_be_linked_do_not_count():
+    """Seeds have no link among those found."""
+    pair, _, matching = poor_and_rich(0.9, 0.9)
+    pool = np.arange(400)[np.arange(400) % 4 != 1]
+    assert share_found(pair, (pool, pool), matching.some(np.isin(matching.source_ids, pool))) == 1.0

@@ -464,7 +464,7 @@ class Aligner:
         if by_null:
             known = self._known_games(evidence, start) if start.are_alike else []
             passes[-1], right = self._verified(evidence, self._told(problem, channels, first), known, progress)
-            recall = share_found(pair, passes[-1].matching)
+            recall = share_found(pair, (source_ids, target_ids), passes[-1].matching)
         elif final.base:
             shifted, right = shift_share(passes[-1].confidences.astype(np.float64), final.base)
             recall = final.recall

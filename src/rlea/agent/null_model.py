@@ -160,10 +160,14 @@ def take_out(problem: Problem, decisions: Decisions, draw: int) -> TakenOut:
 
 
 def split(graph: KnowledgeGraph, draw: int, share: float = 0.5) -> tuple[Ids, Ids]:
-    """Ids of two disjoint parts of the entities, ascending; the first has this share of them, rounded up."""
-    order = np.random.default_rng([draw, HALVES, graph.num_entities]).permutation(graph.num_entities)
+    """Ids of two disjoint parts of the entities, ascending; the first has about this share of them.
+
+    The smaller part is rounded up: it should not be empty.
+    """
+    order = np.random.default_rng([draw, HALVES, graph.num_entities]).permutation(graph.num_entities).astype(np.int32)
     # Rounding first: a share such as 1/3 must not depend on its last bit.
-    one, other = np.split(order.astype(np.int32), [int(np.ceil(round(share * graph.num_entities, 6)))])
+    smaller = int(np.ceil(round(min(share, 1 - share) * graph.num_entities, 6)))
+    one, other = np.split(order, [smaller if share <= 0.5 else graph.num_entities - smaller])
     return np.sort(one), np.sort(other)
 
 

@@ -24,19 +24,22 @@ def are_like_the_rest(pair: GraphPair, seeds: Links) -> bool:
     return all(distance(counts, ids) <= most for graph, ids in parts for counts in counts_of(graph))
 
 
-def share_found(pair: GraphPair, matching: Matching) -> float:
+def share_found(pair: GraphPair, pools: tuple[Ids, Ids], matching: Matching) -> float:
     """Of all right links the share that was found, if entities that little is known of are shared as often as others.
 
-    The quarter of the entities with the most edges and literals is taken to have found all of its right links: as many
-    as a standard error below what is seen, which is chance in small graphs.
+    `pools` are the entities that were to be linked. The quarter of them with the most edges and literals, and all
+    with as many as the last of these, are taken to have found all of their right links: as many as a standard error below
+    what is seen, which is chance in small graphs.
     """
     shares = []
-    for graph, ids in ((pair.source, matching.source_ids), (pair.target, matching.target_ids)):
-        right = np.bincount(ids, weights=matching.confidences, minlength=graph.num_entities)
-        rich = np.argsort(-sum(counts_of(graph)), kind="stable")[: -(-graph.num_entities // RICH)]
-        best = right[rich].mean()
-        best -= np.sqrt(best * (1 - best) / len(rich))
-        shares.append(right.mean() / max(best, 1e-9))
+    links = matching.source_ids, matching.target_ids
+    for graph, pool, ids in zip((pair.source, pair.target), pools, links, strict=True):
+        right = np.bincount(ids, weights=matching.confidences, minlength=graph.num_entities)[pool]
+        edges, literals = counts_of(graph)
+        counts = (edges + literals)[pool]
+        best = right[counts >= np.sort(counts)[-max(1, len(pool) // RICH)]]
+        mean = best.mean()
+        shares.append(right.mean() / max(mean - np.sqrt(mean * (1 - mean) / len(best)), 1e-9))
     return float(min(1.0, np.mean(shares)) or 1.0)
 
 
