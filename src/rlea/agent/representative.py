@@ -28,8 +28,8 @@ def share_found(pair: GraphPair, pools: tuple[Ids, Ids], matching: Matching) -> 
     """Of all right links the share that was found, if entities that little is known of are shared as often as others.
 
     `pools` are the entities that were to be linked. The quarter of them with the most edges and literals, and all
-    with as many as the last of these, are taken to have found all of their right links: as many as a standard error below
-    what is seen, which is chance in small graphs.
+    with as many as the last of these, are taken to have found all of their right links: as many as a standard error
+    below what is seen, which is chance in small graphs.
     """
     shares = []
     links = matching.source_ids, matching.target_ids
