@@ -58,9 +58,9 @@ def measure_small(name, pair, gold, part="small", sizes=(SMALL, SMALL), shares=S
             own, links = small_pair(pair, gold, share, draw, sizes)
             result = rlea.align(own, pool="all")
             written.append((len(result), int(is_right(result.matching, links).sum()), len(links)))
-            for part in (result.matching, result.doubtful):
-                confidences.append(part.confidences)
-                right.append(is_right(part, links))
+            for found in (result.matching, result.doubtful):
+                confidences.append(found.confidences)
+                right.append(is_right(found, links))
             estimates.append(0.0 if result.overlap is None else result.overlap.shared / SMALL)
         links, found, there = np.sum(written, axis=0)
         confidences, right = np.concatenate(confidences), np.concatenate(right)
