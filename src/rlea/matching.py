@@ -19,7 +19,7 @@ Doubles = NDArray[np.float64]
 
 # Least confidence of a link that the agent writes by default; where it is not sure that graphs share anything; and
 # where the shared part would be small as well.
-LEAST, LEAST_IF_UNSURE, LEAST_IF_NOTHING, LITTLE = 0.2, 0.5, 0.9, 0.1
+LEAST, LEAST_IF_UNSURE, LEAST_IF_NOTHING, LITTLE = 0.2, 0.6, 0.9, 0.1
 
 
 @dataclass(frozen=True, eq=False)

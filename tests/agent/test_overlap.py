@@ -286,10 +286,17 @@ def test_the_best_of_twice_as_many_is_found_from_fewer():
         assert abs(np.quantile(grown.scores, level) - wanted) < abs(np.quantile(halves.scores, level) - wanted)
 
 
-def test_namesakes_are_twice_as_many_in_twice_as_large_a_graph():
-    """Of a hundred entities of a quarter two have a namesake, four of a half: eight of the whole."""
-    quarters, halves = (Scored(np.where(np.arange(1000) < count, 5.0, 0.0), 1000) for count in (20, 40))
-    assert np.count_nonzero(grow(halves, quarters).scores > 4) == pytest.approx(80, abs=3)
+@pytest.mark.parametrize("count", [4, 10, 20, 40])
+def test_namesakes_are_twice_as_many_in_twice_as_large_a_graph(count):
+    quarters, halves = (Scored(np.where(np.arange(1000) < some, 5.0, 0.0), 1000) for some in (count // 2, count))
+    assert np.count_nonzero(grow(halves, quarters).scores > 4) == pytest.approx(2 * count, rel=0.05)
+    # Against a graph ten times as large an entity has nearly as many rivals in halves as in the pair.
+    assert np.count_nonzero(grow(halves, quarters, 1.1).scores > 4) == pytest.approx(1.1 * count, abs=1)
+
+
+def test_what_quarters_never_show_doubles():
+    grown = grow(Scored(np.arange(20.0), 1000), Scored(np.zeros(0), 500))
+    assert np.count_nonzero(grown.scores >= 0) == pytest.approx(40, abs=1)
 
 
 def test_what_does_not_depend_on_rivals_stays():
@@ -309,3 +316,12 @@ def test_it_never_shrinks(one, other):
     assert grown.scores.max() <= one.max()
     assert grow(halves, NO_LINKS) is halves
     assert grow(NO_LINKS, quarters) is NO_LINKS
+
+
+def test_nothing_is_believed_where_halves_explain_all_links():
+    """What entities get whose match was taken out may be far below: second bests say nothing of bests."""
+    rng = np.random.default_rng(0)
+    own, halves, taken_out = (Scored(rng.uniform(low, high, 200), 200) for low, high in ((1, 1.5), (1, 3), (-4, -3)))
+    confidences, right = rate_links(own, halves, taken_out)
+    assert confidences.max() < 0.1
+    assert right.value < 0.05 * 200

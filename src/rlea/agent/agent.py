@@ -480,7 +480,7 @@ class Aligner:
             return self._told(problem, channels, self._play(problem, channels))
 
         null = play_null(Player(play, self.channels), evidence, own, progress)
-        has_edges = any(len(graph.triples) for graph in (evidence.pair.source, evidence.pair.target))
+        has_edges = all(len(graph.triples) for graph in (evidence.pair.source, evidence.pair.target))
         num_stages = STAGES if STRUCTURE in self.channels and has_edges else 1
         signs, prior = self._link_signs(own.channels)
         confidences, right = verify_games(self._link_rows, own, null, known, signs, prior, num_stages)
@@ -495,7 +495,8 @@ class Aligner:
             channels = self._arrange(self._collect(evidence, start, game.problem.seeds))
             decisions = self._play(game.problem, channels, unseen=part)
             places, is_right = game.judge(decisions)
-            known.append(KnownGame(self._told(game.problem, channels, decisions, part), places, is_right[places]))
+            told = replace(self._told(game.problem, channels, decisions, part), channels=[])
+            known.append(KnownGame(told, places, is_right[places]))
         return known
 
     def _play(
@@ -512,9 +513,9 @@ class Aligner:
     def _told(
         self, problem: Problem, channels: list[Channel], decisions: Decisions, unseen: int | None = None
     ) -> Played:
-        """A game with what channels say of all pairs that were candidates."""
+        """A game with what channels say of its links, and what they make of all pairs that were candidates."""
         what = self._describe(channels, decisions.pairs, unseen)
-        return Played(problem, channels, decisions, what.features, what.logits)
+        return Played(problem, channels, decisions, what.features[decisions.places], what.logits)
 
     def _link_rows(self, game: Played, trust: NDArray[np.float64] | None) -> Floats:
         """Features of links, (num_links, num_features): channels, their logit, matches around, lead over rivals.
@@ -535,7 +536,7 @@ class Aligner:
             logits = np.asarray(logits + told.priorities / np.float32(settings.temperature), np.float32)
             around = told.columns[places]
         odds = log_odds(decisions.pairs, logits)[places]
-        return np.column_stack([game.features[places], game.logits[places], around, odds]).astype(np.float32)
+        return np.column_stack([game.features, game.logits[places], around, odds]).astype(np.float32)
 
     def _link_signs(self, channels: list[Channel]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Of the features of links: which way each points, and the slopes to begin with, those of the mean log-odds."""

@@ -1,11 +1,12 @@
 """Games in which every link is wrong: what coincidence looks like, seen without a label.
 
 Entities of one graph are all different, so two disjoint halves of a graph are a pair with no true link. And an entity
-whose match was taken out of the game has no true link left. In halves an entity has half as many rivals as in the pair;
+whose match was taken out of the game has no true link left. In halves an entity has fewer rivals than in the pair;
 halves of these halves show what that does.
 
 Where one graph is larger than the other, halves are as unequal as the two are: the more rivals an entity has to choose
-from, the better the best of them looks. The smaller graph then has too few, and is left out.
+from, the better the best of them looks. The smaller graph then has too few, and is left out. Of n entities against N, N
+are rivals in the pair, N / (n + N) of these in the halves, and the same share of the latter in halves of halves.
 """
 
 from __future__ import annotations
@@ -37,10 +38,10 @@ class Played:
     """A game that was played: the problem, its channels, and what was decided."""
 
     problem: Problem
-    channels: list[Channel]
+    channels: list[Channel]  # empty where nobody needs them any more
     decisions: Decisions
-    features: Floats  # (num_pairs, num_features) of the channels, for all pairs of the decisions
-    logits: Floats  # (num_pairs,) that the channels make of these
+    features: Floats  # (num_links, num_features) of the channels
+    logits: Floats  # (num_pairs,) that the channels make of all pairs of the decisions
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +59,7 @@ class NullGame:
     game: Played
     is_null: NDArray[np.bool_]  # (num_links,) known to be wrong
     places: NDArray[np.int64]  # (num_links,) of matches taken out: the place among the pair's links; else empty
-    num_entities: int  # that could have had such a link
+    num_entities: int  # that could have had a link
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,9 +69,12 @@ class NullGames:
     taken_out: list[NullGame]
     halves: list[NullGame]
     quarters: list[NullGame]  # halves of these halves
+    ratio: float  # of the number of rivals in the pair to that in halves
 
-    def __iter__(self):  # type: ignore[no-untyped-def]
-        return iter([*self.taken_out, *self.halves, *self.quarters])
+    @property
+    def played(self) -> list[Played]:
+        """All of them, in this order."""
+        return [one.game for one in (*self.taken_out, *self.halves, *self.quarters)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,18 +101,19 @@ class TakenOut:
 def play_null(player: Player, evidence: Evidence, own: Played, progress: Progress) -> NullGames:
     """Play all null models of a problem that was decided; small ones are drawn several times."""
     graphs = evidence.pair.source, evidence.pair.target
-    sizes = [graph.num_entities for graph in graphs]
-    share = sizes[0] / sum(sizes)
-    halved = [part for part in zip(graphs, SIDES, strict=True) if part[0].num_entities >= SIMILAR * max(sizes)]
-    draws = num_draws(min(len(own.problem.source_ids), len(own.problem.target_ids)))
+    pools = len(own.problem.source_ids), len(own.problem.target_ids)
+    share = pools[0] / sum(pools)
+    is_halved = [size >= SIMILAR * max(pools) for size in pools]
+    halved = [part for part, chosen in zip(zip(graphs, SIDES, strict=True), is_halved, strict=True) if chosen]
+    draws = num_draws(min(pools))
     halvings = num_draws(round(sum(graph.num_entities for graph, _ in halved) * min(share, 1 - share)))
-    games = NullGames([], [], [])
+    games = NullGames([], [], [], sum(pools) / max(pools))
     for draw in range(draws):
         progress("agent: null models", draw, draws + halvings)
         less = take_out(own.problem, own.decisions, draw)
-        game = player.play(less.problem, own.channels)
+        game = replace(player.play(less.problem, own.channels), channels=[])
         freed, places = less.is_freed(game.decisions), less.matches_of(game.decisions, own.decisions)
-        games.taken_out.append(NullGame(game, freed, places, int(np.count_nonzero(freed))))
+        games.taken_out.append(NullGame(game, freed, places, len(less.source_ids) + len(less.target_ids)))
     for draw in range(halvings):
         progress("agent: null models", draws + draw, draws + halvings)
         for graph, side in halved:
@@ -139,17 +144,22 @@ def play_halves(player: Player, made: Evidence, channels: list[Channel]) -> Null
     found = {(one.name, one.columns): one for one in made.collect(Links.empty(), start.links, player.wanted)}
     alike = [found.get((one.name, one.columns)) or silent_channel(one.name, one.columns) for one in channels]
     problem = Problem(Graphs.of(pair.source, pair.target), Links.empty(), *pair.entity_ids)
-    game = player.play(problem, alike)
+    game = replace(player.play(problem, alike), channels=[])
     all_of_them = np.ones(len(game.decisions.source_ids), np.bool_)
     num_entities = min(pair.source.num_entities, pair.target.num_entities)
     return NullGame(game, all_of_them, np.zeros(0, np.int64), num_entities)
 
 
 def take_out(problem: Problem, decisions: Decisions, draw: int) -> TakenOut:
-    """Of a quarter of the links the target is taken out, of another quarter the source."""
+    """Of a quarter of the links the target is taken out, of another quarter the source; the other way round each time.
+
+    So a single link loses its target in one game and its source in the next.
+    """
     order = np.random.default_rng([draw, TAKEN_OUT]).permutation(len(decisions.source_ids))
     quarter = (len(order) + 3) // 4
     no_target, no_source = order[:quarter], order[quarter : 2 * quarter]
+    if draw % 2:
+        no_target, no_source = no_source, no_target
     less = Problem(
         problem.graphs,
         problem.seeds,

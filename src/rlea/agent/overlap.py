@@ -5,8 +5,9 @@ model where graphs share much: in the pair, entities with a counterpart are take
 match was taken out is right there, and too lenient where graphs share nothing: it shows the second best. So the null is
 between the two, the nearer to the second one the more is shared.
 
-An entity of a half has half as many rivals as one of the pair, and so half the chance of a namesake. What that does is
-seen between halves and halves of these, and done once more.
+An entity of a half has fewer rivals than one of the pair (half as many if the graphs are of one size), and so a smaller
+chance of a namesake. What that does is seen between halves and halves of these, where the numbers of rivals are in the
+same ratio, and done once more.
 """
 
 from __future__ import annotations
@@ -70,12 +71,19 @@ def rate_links(own: Scored, unrelated: Scored, taken_out: Scored) -> tuple[Doubl
         each = [part / sum(wanted) / max(1, len(null)) for part, null in zip(wanted, nulls, strict=True)]
         return np.concatenate([np.full(len(null), part) for part, null in zip(each, nulls, strict=True)])
 
-    share = MOST
-    for _ in range(MOST_ROUNDS):  # from above: where little is shared, the null rises as the share falls
-        found = share_of_right(links, scores, weigh(share), errors=CAUTION)
-        share, before = 0.5 * (share + found), share
-        if abs(share - before) < 5e-4:
-            break
+    def settle(share: float) -> float:
+        """The share that leads to itself: where little is shared, the null rises as the share falls."""
+        for _ in range(MOST_ROUNDS):
+            found = share_of_right(links, scores, weigh(share), errors=CAUTION)
+            share, before = 0.5 * (share + found), share
+            if abs(share - before) < 5e-4:
+                break
+        return share
+
+    share = settle(MOST)
+    # There may be two such shares. Where halves explain all links, nothing speaks for the higher one.
+    if share_of_right(links, scores, weigh(0.0), errors=2.0) * len(links) < 1:
+        share = min(share, settle(0.0))
     # Matches taken out are too lenient, and leave too high a share. Where halves leave a higher one, they are the more
     # lenient ones: they have lost what matters here, such as half of the edges.
     weights, most = weigh(share), share_of_right(links, scores, weigh(1.0), errors=0.0)
@@ -89,28 +97,30 @@ def rate_links(own: Scored, unrelated: Scored, taken_out: Scored) -> tuple[Doubl
     return kept, RightLinks(total, min(low * len(links), total), max(high * len(links), total))
 
 
-def grow(halves: Scored, quarters: Scored) -> Scored:
-    """Links between halves of a graph as they would be with twice as many rivals.
+def grow(halves: Scored, quarters: Scored, ratio: float = 2.0) -> Scored:
+    """Links between halves of a graph as they would be with as many rivals as in the pair.
 
     The share of entities with a link of a score or higher grows from quarters to halves by a factor that depends on
-    this share: about 2 for rare coincidences, 1 where most find one anyway. It is taken to grow so once more.
+    this share: about `ratio`, that of the numbers of rivals, for rare coincidences, 1 where most find one anyway. It is
+    taken to grow so once more.
     """
-    if not len(halves.scores) or not len(quarters.scores):
+    if not len(halves.scores) or not quarters.num_entities:
         return halves
-    lowest = min(float(halves.scores.min()), float(quarters.scores.min())) - 1.0
-    own, fewer = np.sort(halves.padded(lowest))[::-1], np.sort(quarters.padded(lowest))
+    lowest = min(float(part.scores.min()) for part in (halves, quarters) if len(part.scores)) - 1.0
+    own, fewer = np.sort(halves.padded(lowest)), np.sort(quarters.padded(lowest))
+    scores = np.unique(own)[::-1]  # equals are one
     # Shares of entities with each score or a higher one, from the best down.
-    above, before = (1 - np.searchsorted(part, own) / len(part) for part in (own[::-1], fewer))
+    above, before = (1 - np.searchsorted(part, scores) / len(part) for part in (own, fewer))
     seen = np.flatnonzero(before > 0)
-    if not len(seen):
-        return halves
-    groups = np.array_split(seen, min(GROUPS, len(seen)))
-    factors = [float(np.clip(np.median(above[part] / before[part]), 1, 2)) for part in groups]
-    levels = [float(np.mean(before[part])) for part in groups]
+    levels, factors = [0.0], [ratio]  # where quarters show nothing
+    if len(seen) and len(quarters.scores):
+        groups = np.array_split(seen, min(GROUPS, len(seen)))
+        levels = [float(np.mean(before[part])) for part in groups]
+        factors = [float(np.clip(np.median(above[part] / before[part]), 1, ratio)) for part in groups]
     grown = np.maximum.accumulate(np.minimum(above * np.interp(above, levels, factors), 1.0))
     # As many scores with these shares: each where the share reaches the middle of its step.
     middles = (np.arange(len(own)) + 0.5) / len(own)
-    return Scored(own[np.minimum(np.searchsorted(grown, middles), len(own) - 1)], len(own))
+    return Scored(scores[np.minimum(np.searchsorted(grown, middles), len(scores) - 1)], len(own))
 
 
 def share_of_right(own: Doubles, null: Doubles, weights: Doubles, errors: float) -> float:

@@ -39,8 +39,8 @@ def share_found(pair: GraphPair, pools: tuple[Ids, Ids], matching: Matching) -> 
         counts = (edges + literals)[pool]
         best = right[counts >= np.sort(counts)[-max(1, len(pool) // RICH)]]
         mean = best.mean()
-        shares.append(right.mean() / max(mean - np.sqrt(mean * (1 - mean) / len(best)), 1e-9))
-    return float(min(1.0, np.mean(shares)) or 1.0)
+        shares.append(min(1.0, right.mean() / max(mean - np.sqrt(mean * (1 - mean) / len(best)), 1e-9)))
+    return float(np.mean(shares)) or 1.0
 
 
 def counts_of(graph: KnowledgeGraph) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -48,6 +48,7 @@ class NullRows:
     num_halved: int  # entities that could have had such a link
     quarters: Floats  # between halves of these halves
     num_quartered: int
+    ratio: float = 2.0  # of the number of rivals in the pair to that in halves
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,14 +92,15 @@ def verify_games(
     `describe` gives the features of the links of a game, (num_links, num_features), for confidences of these links;
     for None without what links say of each other. `signs` and `prior` as in `verify`.
     """
-    games = [own, *(one.game for one in null), *(one.game for one in known)]
-    num_entities = min(len(own.problem.source_ids), len(own.problem.target_ids))
-    trusts: list[Doubles | None] = [None] * len(games)
-    for _ in range(num_stages):
-        rows = [describe(game, trust) for game, trust in zip(games, trusts, strict=True)]
-        of_null, of_known = rows[1 : 1 + len(list(null))], rows[1 + len(list(null)) :]
-        found = verify(rows[0], num_entities, _null_rows(null, of_null), signs, prior, _known_links(known, of_known))
-        trusts = [found.confidences, *(found.rate(part) for part in rows[1:])]
+    games = [own, *null.played, *(one.game for one in known)]
+    num_entities, first_known = min(len(own.problem.source_ids), len(own.problem.target_ids)), 1 + len(null.played)
+    rows = [describe(game, None) for game in games]
+    for stage in range(num_stages):
+        of_null, of_known = _null_rows(null, rows[1:first_known]), _known_links(known, rows[first_known:])
+        found = verify(rows[0], num_entities, of_null, signs, prior, of_known)
+        if stage + 1 < num_stages:
+            trusts = [found.confidences, *(found.rate(part) for part in rows[1:])]
+            rows = [describe(game, trust) for game, trust in zip(games, trusts, strict=True)]
     return found.confidences, found.right
 
 
@@ -112,7 +114,7 @@ def _null_rows(null: NullGames, rows: Sequence[Floats]) -> NullRows:
 
     taken_out, _ = joined(null.taken_out)
     places = [one.places[one.is_null] for one in null.taken_out]
-    return NullRows(taken_out, np.concatenate(places), *joined(null.halves), *joined(null.quarters))
+    return NullRows(taken_out, np.concatenate(places), *joined(null.halves), *joined(null.quarters), null.ratio)
 
 
 def _known_links(known: Sequence[KnownGame], rows: Sequence[Floats]) -> KnownLinks | None:
@@ -160,7 +162,7 @@ def verify(
         # Of entities whose match was taken out, most that get no link found none free: that tells nothing here.
         confidences, right = rate_links(
             Scored(scores[0], num_entities),
-            grow(Scored(scores[2], null.num_halved), Scored(scores[3], null.num_quartered)),
+            grow(Scored(scores[2], null.num_halved), Scored(scores[3], null.num_quartered), null.ratio),
             Scored(scores[1], len(scores[1])),
         )
         if number == ROUNDS:
@@ -181,7 +183,8 @@ def verify(
 
     def rate(others: Floats) -> Doubles:
         made = segments.columns(others[:, used])
-        return np.asarray(np.interp(np.mean([apply_slopes(made, one) for one in slopes], axis=0), *rated))
+        logits = np.mean([apply_slopes(made, one) for one in slopes], axis=0)
+        return np.asarray(np.round(np.interp(logits, *rated), DIGITS))
 
     return Verified(np.round(confidences, DIGITS), right, rate)
 

@@ -111,9 +111,9 @@ def word_channels(pair: GraphPair, progress: Progress, is_searched: bool) -> lis
         AROUND: "similarity of the neighbours' words",
         "letters": "similarity of the letters of all texts",
     }
-    has_edges = any(len(graph.triples) for graph in (pair.source, pair.target))
+    has_edges = all(len(graph.triples) for graph in (pair.source, pair.target))
     for (column, meaning), vectors in zip(columns.items(), word_vectors(pair), strict=True):
-        if column == AROUND and not has_edges:  # the same as the words themselves, which would count twice
+        if column == AROUND and not has_edges:  # of a table these are its own words, which would count twice
             continue
         found = Pairs.empty()
         if is_searched:
