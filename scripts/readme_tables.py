@@ -384,7 +384,8 @@ def confidence_table() -> str:
     rows = load("confidence.json")["rows"]
     small = [
         [
-            *(title(row["pair"]), " / ".join(map(str, row["entities"])), f"{row['share']:.0%}", share(row["f1"])),
+            *(title(row["pair"]), f"{row['entities']} / {row.get('targets', row['entities'])}"),
+            *(f"{row['share']:.0%}", share(row["f1"])),
             *(f"{row['links']:.1f}", str(row["links@.9"])),
             "-" if row["precision@.9"] is None else share(row["precision@.9"]),
             *(share(row["ece"]), f"{row['overlap']:.0%}"),
