@@ -159,7 +159,7 @@ def test_one_table_ten_times_the_other(sizes, shared):
     gold = {(sizes[0] - shared + k, k) for k in range(shared)}
     result = rlea.align(GraphPair("", *graphs))
     found = links_of(result.matching)
-    assert len(found - gold) <= 6
+    assert len(found & gold) >= 0.7 * len(found) - 3
     assert len(found & gold) >= 0.6 * len(gold)
     assert result.overlap.shared == pytest.approx(shared, abs=12)
 
@@ -175,7 +175,8 @@ def test_namesakes_are_not_taken_for_the_same():
         own = [(f"http://{letter}.org/{k:04}", LABEL, things[k]) for k in rng.permutation(np.flatnonzero(mine))]
         graphs.append(make_graph(literals=own))
     result = rlea.align(GraphPair("", *graphs))
-    assert len(result) <= 10
+    assert len(result.matching.at_least(0.9)) <= 3
+    assert result.overlap.low < 0.05 * 200
     assert result.overlap.shared < 0.2 * 200
 
 
