@@ -128,7 +128,13 @@ def test_vectors_made_with_other_code_are_made_again(main_run, folder):
     assert again == digest  # the same seed, the same bytes
 
 
-@pytest.mark.parametrize("name", [name for name in EXPERIMENTS if name != "main"])
+SLOW = {"overlap"}  # the quick form is run by test_overlap.py, too
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in EXPERIMENTS if name != "main"],
+)
 def test_the_other_experiments(main_run, reproduce, folder, name):
     first = reproduce(name)
     assert first["failed"] == {}
