@@ -11,8 +11,8 @@ from planted import bytes_of, gold_of, links_of, make_graph, unlinked
 from rlea.errors import InputError
 from rlea.graph import GraphPair, Links
 from rlea.io.synthetic import LABEL, SyntheticSettings, generate
-from rlea.matching import LEAST, Matching, keep_worthwhile
-from rlea.result import WORTH_A_LOOK, Overlap
+from rlea.matching import Matching, keep_worthwhile
+from rlea.result import FEWEST_SEEDS, LEAST, LEAST_IF_NOTHING, LEAST_IF_UNSURE, WORTH_A_LOOK, Overlap
 
 pytestmark = pytest.mark.usefixtures("one_thread")  # the pairs are small
 
@@ -191,10 +191,25 @@ def test_namesakes_are_not_taken_for_the_same():
             "About 1,234 of 2,000 entities seem to have a counterpart (62 %, between 50 and 75 %)",
         ),
         ((0.0, 0, 0, 0), NOTHING),
+        ((0.9, 0, 20, 50, 3), "These graphs appear to share no other entities"),
     ],
 )
 def test_the_sentence(given, words):
     assert Overlap(*given).tell() == words
+
+
+@pytest.mark.parametrize(
+    ("given", "least"),
+    [
+        ((30, 1, 60, 100), LEAST),
+        ((30, 0, 60, 100), LEAST_IF_UNSURE),
+        ((5, 0, 60, 100), LEAST_IF_NOTHING),
+        ((5, 0, 60, 100, 2), LEAST_IF_NOTHING),
+        ((5, 0, 60, 100, FEWEST_SEEDS), LEAST),  # these graphs do share something
+    ],
+)
+def test_links_must_be_surer_where_graphs_may_share_nothing(given, least):
+    assert Overlap(*given).least_confidence == least
 
 
 # ---- what is written ------------------------------------------------------------------------------------------------

@@ -17,10 +17,6 @@ if TYPE_CHECKING:
 
 Doubles = NDArray[np.float64]
 
-# Least confidence of a link that the agent writes by default; where it is not sure that graphs share anything; and
-# where the shared part would be small as well.
-LEAST, LEAST_IF_UNSURE, LEAST_IF_NOTHING, LITTLE = 0.2, 0.6, 0.9, 0.1
-
 
 @dataclass(frozen=True, eq=False)
 class Task:
@@ -117,16 +113,6 @@ def keep_worthwhile(matching: Matching, most: float, least: float = 0.0) -> Matc
         return matching
     expected = 2 * np.cumsum(ordered) / (np.arange(1, len(ordered) + 1) + most)
     return matching.at_least(max(float(ordered[np.argmax(expected)]), least))
-
-
-def least_confidence(low: float, share: float) -> float:
-    """Below it a link is a guess that nobody wants by default, whatever the expected F1.
-
-    `low` is the lowest likely number of entities with a counterpart, `share` the estimated share of these.
-    """
-    if low >= 1:
-        return LEAST
-    return LEAST_IF_UNSURE if share >= LITTLE else LEAST_IF_NOTHING
 
 
 def toy_task(like: Embeddings) -> Task:

@@ -114,7 +114,7 @@ def conclude(pair: GraphPair, inputs: Inputs, decision: Decision, ranks: RankMet
     """Cut and evaluate what was decided; `ranks` are those of the same vectors, if they are known already."""
     settings, clock = inputs.settings, inputs.clock
     most = min(len(inputs.source_ids), len(inputs.target_ids))
-    overlap = None if decision.right is None else Overlap.of(decision.right, decision.recall, most)
+    overlap = None if decision.right is None else Overlap.of(decision.right, decision.recall, most, len(pair.train))
     matching = cut_links(decision.matching, settings, most, overlap)
     inputs.progress("match", 1, 1, counted(len(matching), "link"))
     peak = peak_memory.peak_mb()
@@ -144,7 +144,7 @@ def conclude(pair: GraphPair, inputs: Inputs, decision: Decision, ranks: RankMet
 
 def cut_links(matching: Matching, settings: AlignSettings, most: int, overlap: Overlap | None = None) -> Matching:
     """Leave out what the settings would not have; `most` is how many links there could be, `overlap` how many are."""
-    from rlea.matching import keep_sure, keep_worthwhile, least_confidence
+    from rlea.matching import keep_sure, keep_worthwhile
 
     if settings.precision:
         if len(matching) and (overlap is None or len(matching) < FEWEST_PROMISED):
@@ -158,7 +158,7 @@ def cut_links(matching: Matching, settings: AlignSettings, most: int, overlap: O
         return matching
     if overlap is None:
         return keep_worthwhile(matching, most)
-    return keep_worthwhile(matching, overlap.shared, least_confidence(overlap.low, overlap.shared / max(1, most)))
+    return keep_worthwhile(matching, overlap.shared, overlap.least_confidence)
 
 
 def evaluate(

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 SHOWN = 10  # rows of the HTML form
 LEAST_RECALL = 0.2  # by which an estimate is raised: less was hardly measured
+# Least confidence of a link that the agent writes by default; where it is not sure that graphs share anything; and
+# where the shared part would be small as well.
+LEAST, LEAST_IF_UNSURE, LEAST_IF_NOTHING, LITTLE = 0.2, 0.6, 0.9, 0.1
+FEWEST_SEEDS = 15  # that show that graphs share something; one or two may be mistakes
 NOTHING = 0.01  # share of entities with a counterpart below which graphs may share nothing
 WORTH_A_LOOK = 0.05  # confidence from which on a link that was left out is listed
 MANY_JUDGED = 0.9  # share of links that gold should judge; below, a run says so
@@ -41,15 +45,16 @@ class Overlap:
     low: float
     high: float
     entities: int
+    seeds: int = 0  # links that are known beside them
 
     @staticmethod
-    def of(right: RightLinks, recall: float, entities: int) -> Overlap:
+    def of(right: RightLinks, recall: float, entities: int, seeds: int = 0) -> Overlap:
         """From how many links are right, and what share of all right ones was found.
 
         That share is an estimate, too: at the least, no more is shared than was found.
         """
         shared, high = (min(part / max(recall, LEAST_RECALL), entities) for part in (right.value, right.high))
-        return Overlap(shared, min(right.low, entities), high, entities)
+        return Overlap(shared, min(right.low, entities), high, entities, seeds)
 
     @property
     def is_nothing(self) -> bool:
@@ -57,10 +62,20 @@ class Overlap:
         few = max(min(1.0, 0.1 * self.entities), NOTHING * self.entities)
         return not self.entities or (self.low < 1 and self.shared < few)
 
+    @property
+    def least_confidence(self) -> float:
+        """Below it a link is a guess that nobody wants by default, whatever the expected F1.
+
+        It is higher where the graphs may share nothing. Seeds show that they share something.
+        """
+        if self.low >= 1 or self.seeds >= FEWEST_SEEDS:
+            return LEAST
+        return LEAST_IF_UNSURE if self.shared >= LITTLE * self.entities else LEAST_IF_NOTHING
+
     def tell(self) -> str:
         """One sentence for people."""
         if self.is_nothing:
-            return "These graphs appear to share no entities"
+            return f"These graphs appear to share no {'other ' if self.seeds else ''}entities"
         share, low, high = (f"{100 * part / max(1, self.entities):.0f}" for part in (self.shared, self.low, self.high))
         about = f"about {self.shared:,.0f} of {counted(self.entities, 'entity')} seem to have a counterpart"
         return f"{about} ({share} %, between {low} and {high} %)".capitalize()

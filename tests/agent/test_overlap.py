@@ -325,3 +325,12 @@ def test_nothing_is_believed_where_halves_explain_all_links():
     confidences, right = rate_links(own, halves, taken_out)
     assert confidences.max() < 0.1
     assert right.value < 0.05 * 200
+
+
+def test_ten_links_by_coincidence_are_rarely_believed():
+    random, believed = np.random.default_rng(0), []
+    for _ in range(200):
+        drawn = (random.normal(0, 1, 10), random.normal(0, 1, 60), random.normal(-1.5, 1, 18))
+        own, halves, taken_out = (Scored(scores, len(scores)) for scores in drawn)
+        believed.append(np.count_nonzero(rate_links(own, halves, taken_out)[0] >= 0.6))
+    assert np.mean(believed) < 1.1  # 1.5 with no more caution than elsewhere

@@ -28,6 +28,7 @@ LOWEST, HIGHEST, STEPS = 0.6, 0.95, 6
 MOST = 0.999  # of a share or a confidence: nothing is certain
 MOST_ROUNDS = 80
 CAUTION = 0.5  # standard errors by which the share of wrong links is raised: the smallest of several bounds is too low
+MORE_CAUTION = 1.0  # the same where graphs may share nothing
 GROUPS = 20  # of the scores of halves, in which the effect of twice as many rivals is measured
 PRIOR = 10.0  # links that the share among held-out ones is worth, beside the run's own
 
@@ -71,10 +72,10 @@ def rate_links(own: Scored, unrelated: Scored, taken_out: Scored) -> tuple[Doubl
         each = [part / sum(wanted) / max(1, len(null)) for part, null in zip(wanted, nulls, strict=True)]
         return np.concatenate([np.full(len(null), part) for part, null in zip(each, nulls, strict=True)])
 
-    def settle(share: float) -> float:
+    def settle(share: float, errors: float = CAUTION) -> float:
         """The share that leads to itself: where little is shared, the null rises as the share falls."""
         for _ in range(MOST_ROUNDS):
-            found = share_of_right(links, scores, weigh(share), errors=CAUTION)
+            found = share_of_right(links, scores, weigh(share), errors)
             share, before = 0.5 * (share + found), share
             if abs(share - before) < 5e-4:
                 break
@@ -83,7 +84,7 @@ def rate_links(own: Scored, unrelated: Scored, taken_out: Scored) -> tuple[Doubl
     share = settle(MOST)
     # There may be two such shares. Where halves explain all links, nothing speaks for the higher one.
     if share_of_right(links, scores, weigh(0.0), errors=2.0) * len(links) < 1:
-        share = min(share, settle(0.0))
+        share = min(share, settle(0.0, errors=MORE_CAUTION))
     # Matches taken out are too lenient, and leave too high a share. Where halves leave a higher one, they are the more
     # lenient ones: they have lost what matters here, such as half of the edges.
     weights, most = weigh(share), share_of_right(links, scores, weigh(1.0), errors=0.0)

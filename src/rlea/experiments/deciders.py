@@ -132,4 +132,4 @@ def decide_by_channels(
     outcome = agent.decide(pair, source_ids, target_ids)
     total = float(outcome.last.confidences.sum())
     right, most = outcome.right or RightLinks(total, total, total), min(len(source_ids), len(target_ids))
-    return outcome.last.matching, Overlap.of(right, outcome.recall, most), outcome.bootstrap.as_dict()
+    return outcome.last.matching, Overlap.of(right, outcome.recall, most, len(pair.train)), outcome.bootstrap.as_dict()

@@ -31,7 +31,7 @@ from rlea.experiments.published import TABLE_2
 from rlea.experiments.store import Store
 from rlea.experiments.workspace import Workspace
 from rlea.graph import GraphPair, Links, choose_pool
-from rlea.matching import keep_worthwhile, least_confidence
+from rlea.matching import keep_worthwhile
 from rlea.progress import Progress
 from rlea.views.report.plots import dots_plot
 
@@ -107,7 +107,7 @@ def cell_of(workspace: Workspace, name: str, beginning: str, fold: str, variant:
         with costs("all"):
             matching, overlap, began = decide_by_channels(pair, evidence, channels, source_ids, target_ids, progress)
         most = min(len(source_ids), len(target_ids))
-        kept = keep_worthwhile(matching, overlap.shared, least_confidence(overlap.low, overlap.shared / max(1, most)))
+        kept = keep_worthwhile(matching, overlap.shared, overlap.least_confidence)
         result = {
             **{key: value for key, value in link_metrics(matching, gold).as_dict().items() if key != "pool"},
             "abstained": most - len(matching),
