@@ -201,7 +201,8 @@ def test_the_sentence(given, words):
 @pytest.mark.parametrize(
     ("given", "least"),
     [
-        ((30, 1, 60, 100), LEAST),
+        ((30, 2, 60, 100), LEAST),
+        ((30, 1.9, 60, 100), LEAST_IF_UNSURE),
         ((30, 0, 60, 100), LEAST_IF_UNSURE),
         ((5, 0, 60, 100), LEAST_IF_NOTHING),
         ((5, 0, 60, 100, 2), LEAST_IF_NOTHING),

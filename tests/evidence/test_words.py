@@ -7,7 +7,7 @@ from planted import gold_of, links_of, make_graph, make_pairs, unlinked
 from rlea.evidence import WORDS
 from rlea.evidence import words as module
 from rlea.evidence.collect import Evidence
-from rlea.evidence.words import FEW, neighbours_of, texts_of, trigrams, word_vectors
+from rlea.evidence.words import FEW, codes_in, neighbours_of, texts_of, trigrams, word_vectors
 from rlea.graph import GraphPair, Links
 
 
@@ -51,7 +51,7 @@ def test_words_of_neighbours_arrive_in_the_second_vectors_from_both_ends():
         make_graph([(letter + h, r, letter + t) for h, r, t in triples], [(letter + e, p, v) for e, p, v in literals])
         for letter in "xy"
     )
-    own, around, _ = word_vectors(GraphPair("", source, target))
+    own, around, *_ = word_vectors(GraphPair("", source, target))
     assert own.source[0].nnz == 0
     np.testing.assert_allclose(products(own), np.diag([0.0, 1.0, 1.0]), atol=1e-6)
     found = products(around)
@@ -69,10 +69,33 @@ def test_letters_are_three_in_a_row_of_every_word():
 def test_codes_that_are_spelled_differently_share_letters_but_no_word():
     source = make_graph(literals=[("a1", "p", "kxts108w"), ("a2", "p", "dcr30")])
     target = make_graph(literals=[("b1", "q", "kx ts108w"), ("b2", "q", "dcr 30")])
-    own, _, letters = word_vectors(GraphPair("", source, target))
+    own, _, letters, _ = word_vectors(GraphPair("", source, target))
     assert own.source.nnz == own.target.nnz == 0
     found = products(letters)
     assert (found.diagonal() > 0.5).all()
+    assert found[0, 1] == found[1, 0] == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "codes"),
+    [
+        ("Panasonic KX-TS108W, white", ["kxts108w", "ts108w"]),
+        ("F3H982-10", ["f3h98210", "f3h982"]),
+        ("CLI-8Y / 0623B002", ["cli8y", "0623b002"]),
+        ("born 1999, 20 of them, part 2b", []),
+        ("order 3219701", ["3219701"]),
+        ("", []),
+    ],
+)
+def test_codes_are_found_with_and_without_hyphens(text, codes):
+    assert codes_in(text) == codes
+
+
+def test_variants_that_words_confuse_are_told_apart_by_codes():
+    source = make_graph(literals=[("a1", "p", "monitor cable F3H98210"), ("a2", "p", "monitor cable F3H98225")])
+    target = make_graph(literals=[("b1", "q", "cable F3H982-10"), ("b2", "q", "cable for a monitor F3H982-25")])
+    found = products(word_vectors(GraphPair("", source, target))[3])
+    assert (found.diagonal() > found[[0, 1], [1, 0]]).all()
     assert found[0, 1] == found[1, 0] == 0
 
 
@@ -107,5 +130,5 @@ def test_words_of_very_large_graphs_propose_nothing_but_score_pairs(planted, mon
     monkeypatch.setattr(module, "MOST_SEARCHED", 300 * 300 - 1)
     monkeypatch.setattr(module, "find_candidates", lambda *_: pytest.fail("words were searched"))
     found = Evidence(unlinked(planted)).collect(Links.empty(), Links.empty(), (WORDS,))
-    assert [len(channel.proposals) for channel in found] == [0, 0, 0]
+    assert [len(channel.proposals) for channel in found] == [0, 0, 0, 0]
     assert found[0].score(make_pairs(links_of(gold_of(planted))))[:, 0].mean() > 0.1

@@ -48,6 +48,7 @@ from rlea.evidence import CHANNELS, STRUCTURE, VECTORS
 from rlea.evidence.channel import Channel, ScoreTable, describe_pairs, join_proposals, silent_channel
 from rlea.evidence.collect import Evidence
 from rlea.evidence.vectors import vector_channels
+from rlea.evidence.words import CODES
 from rlea.graph import GraphPair, Ids, Links, choose_pool
 from rlea.io.agent_files import load_agent_file, save_agent_file
 from rlea.matching import Matching, keep_sure
@@ -64,6 +65,8 @@ FEW_SHARE = 0.03
 FEW_FOR_STRUCTURE = 1000
 DROPOUT_SHARE = 5  # each way of dropping channels is shown for one pseudo-seed in so many
 LEAST_TRUST = 0.1  # in a link for it to be evidence for others
+# What equal codes are worth beside the log-odds among rivals: a rare code says who is meant, where rivals are variants.
+CODE_SLOPE = 8.0
 MOST_LEAD = 12.0  # of logits: a larger lead says no more
 
 Layout = tuple[tuple[str, tuple[str, ...]], ...]  # channels and their columns, in the order of the features
@@ -539,11 +542,18 @@ class Aligner:
         return np.column_stack([game.features, game.logits[places], around, odds]).astype(np.float32)
 
     def _link_signs(self, channels: list[Channel]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Of the features of links: which way each points, and the slopes to begin with, those of the mean log-odds."""
+        """Of the features of links: which way each points, and the slopes to begin with.
+
+        These are those of the mean log-odds, and one for equal codes.
+        """
         of_channels = [sign for channel in channels for sign in channel.signs]
         signs = np.array([*of_channels, 1, *SIGNS, 1, 1, 1], np.float64)
         prior = np.zeros(len(signs))
         prior[-3:-1] = 0.5
+        ends = np.cumsum([channel.width for channel in channels], dtype=np.int64)
+        for end, channel in zip(ends, channels, strict=True):
+            if channel.columns == (CODES,):
+                prior[end - channel.width] = CODE_SLOPE
         return signs, prior
 
     def _check_fitted(self) -> None:

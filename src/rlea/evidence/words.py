@@ -1,12 +1,14 @@
-"""Word vectors: all texts about an entity, and those about its neighbours, as bags of words; and as bags of letters.
+"""Word vectors: all texts about an entity, and those about its neighbours, as bags of words, of letters, of codes.
 
 A name is one text of many. "album by Brad Paisley" may describe an entity in one graph, while in the other graph the
 album's name or its neighbour has the same words. Words of only one graph, and very frequent words, are left out.
-Letters, three in a row, find what words do not: codes that are spelled differently (KXTS108W, KX-TS108W), and typos.
+Letters, three in a row, find what words do not: other spellings, and typos. Codes such as model numbers tell variants
+of one thing apart; they are compared without their hyphens (KXTS108W, KX-TS108W).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,14 +28,17 @@ from rlea.search.pairs import Pairs
 
 MOST_SHARED = 1 / 15  # a word that a larger share of all entities has is left out ...
 FEW = 50  # ... if at least so many entities have it
-AROUND = "words around"
+AROUND, CODES = "words around", "codes"
+SHORTEST_CODE, LONGEST_CODE = 3, 40  # characters of a code of letters and digits
+MANY_DIGITS = 5  # of a code of digits alone: shorter ones are counts and years
+_DIGIT, _SEPARATORS = re.compile("[0-9]"), re.compile(r"[\W_]+")
 PROPOSALS = 10  # nearest of every entity, both ways
 # Pairs of entities above which words propose no pairs (the search is exact and quadratic); they score those of others.
 MOST_SEARCHED = 3_000_000_000
 
 
-def word_vectors(pair: GraphPair) -> tuple[Embeddings, Embeddings, Embeddings]:
-    """TF-IDF vectors of every entity: its words, these with its neighbours' words, its letters. Inner product.
+def word_vectors(pair: GraphPair) -> tuple[Embeddings, ...]:
+    """TF-IDF vectors of every entity, by inner product: words, these with its neighbours' words, letters, codes.
 
     Rows have unit length. A word, or three letters in a row, weighs 1 + log(count) times its rarity among the entities
     of both graphs.
@@ -46,7 +51,8 @@ def word_vectors(pair: GraphPair) -> tuple[Embeddings, Embeddings, Embeddings]:
     own = _split(counts[:, shared], len(texts[0]))
     around = [part + neighbours_of(graph) @ part for part, graph in zip(own, (pair.source, pair.target), strict=True)]
     letters = _split(count_terms(map(trigrams, [*texts[0], *texts[1]]), least=2), len(texts[0]))
-    return _weigh(*own), _weigh(*around), _weigh(*letters)
+    codes = _split(count_terms([*codes_of(pair.source), *codes_of(pair.target)], least=2), len(texts[0]))
+    return _weigh(*own), _weigh(*around), _weigh(*letters), _weigh(*codes)
 
 
 def trigrams(text: str) -> Iterator[str]:
@@ -55,6 +61,37 @@ def trigrams(text: str) -> Iterator[str]:
         spaced = f" {word} "
         for start in range(len(spaced) - 2):
             yield spaced[start : start + 3]
+
+
+def codes_of(graph: KnowledgeGraph) -> list[list[str]]:
+    """The codes in the texts of every entity: model numbers and the like, in lower case and without hyphens."""
+    # A name that is nothing but a code is an identifier, which means nothing in another graph.
+    result: list[list[str]] = [codes_in(name) if is_readable(name) else [] for name in graph.names]
+    literals = graph.literals
+    seen: dict[str, list[str]] = {}  # values repeat
+    for entity, value in zip(literals.entity_ids.tolist(), literals.values, strict=True):
+        if value not in seen:
+            seen[value] = codes_in(value)
+        result[entity] += seen[value]
+    return result
+
+
+def codes_in(text: str) -> list[str]:
+    """Words of letters and digits, or of many digits, as they are and without what separates their parts.
+
+    >>> codes_in("Panasonic KX-TS108W, white")
+    ['kxts108w', 'ts108w']
+    """
+    found = []
+    for word in text.split():
+        if not _DIGIT.search(word) or len(word) > LONGEST_CODE:
+            continue
+        parts = _SEPARATORS.split(word.lower())
+        for code in dict.fromkeys(["".join(parts), *parts]):
+            shortest = MANY_DIGITS if code.isdigit() else SHORTEST_CODE
+            if len(code) >= shortest and not code.isalpha():
+                found.append(code)
+    return found
 
 
 def texts_of(graph: KnowledgeGraph) -> list[str]:
@@ -104,12 +141,13 @@ def can_search(pair: GraphPair) -> bool:
 
 
 def word_channels(pair: GraphPair, progress: Progress, is_searched: bool) -> list[Channel]:
-    """The words of an entity, these with its neighbours' words, and its letters."""
+    """The words of an entity, these with its neighbours' words, its letters, and its codes."""
     channels = []
     columns = {
         "words": "similarity of the shared words",
         AROUND: "similarity of the neighbours' words",
         "letters": "similarity of the letters of all texts",
+        CODES: "similarity of the codes in all texts",
     }
     has_edges = all(len(graph.triples) for graph in (pair.source, pair.target))
     for (column, meaning), vectors in zip(columns.items(), word_vectors(pair), strict=True):
