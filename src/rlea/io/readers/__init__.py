@@ -7,19 +7,27 @@ from pathlib import Path
 
 from rlea.errors import InputError
 from rlea.graph import GraphPair, KnowledgeGraph
-from rlea.io.readers.columns import TABLE_SUFFIXES
+from rlea.io.readers.columns import TABLE_SUFFIXES, named_table, split_commas
 from rlea.io.readers.dbp15k import is_dbp15k, read_dbp15k
 from rlea.io.readers.openea import read_openea
 from rlea.io.readers.rdf import RDF_FORMATS, read_rdf
-from rlea.io.readers.tables import find_table, read_triples_table
-from rlea.io.readers.text import check_file, suffix_of
+from rlea.io.readers.tables import TABLES, find_table, graph_of_tables, read_triples_table
+from rlea.io.readers.text import check_file, read_text, suffix_of
 
 __all__ = ["GRAPH_READERS", "is_pair", "read_graph", "read_pair"]
+
+
+def _read_csv(path: Path) -> KnowledgeGraph:
+    """Triples as CSV, under any compression."""
+    rows = split_commas(path, read_text(path))
+    return graph_of_tables({"triples": named_table(path, rows, TABLES["triples"])})
+
 
 # Extension -> the function that reads a graph from such a file.
 GRAPH_READERS: dict[str, Callable[[Path], KnowledgeGraph]] = {
     **dict.fromkeys(RDF_FORMATS, read_rdf),
     **dict.fromkeys(TABLE_SUFFIXES, read_triples_table),
+    ".csv": _read_csv,
 }
 
 
