@@ -336,7 +336,8 @@ def convert(source: Path, target: Path, *, to: str = "nt", fold: str | None = No
         write_links_file(target, LinkRows.sort(links.sources, links.targets, certain))
         notes = links.notes
     else:
-        notes = write_graph(target, read_graph(source))
+        graph = read_graph(source)
+        notes = (*graph.notes, *write_graph(target, graph))
     return {"written": str(target), "notes": list(notes)}
 
 
