@@ -38,12 +38,21 @@ def is_pair(path: str | Path) -> bool:
 
 
 def read_graph(path: str | Path) -> KnowledgeGraph:
-    """One graph: an RDF file or a table of triples by its extension, or a folder of tables (see `tables`)."""
+    """One graph: an RDF file or a table of triples by its extension, or several RDF files (see `several`).
+
+    A folder is one of tables (see `tables`) or has RDF files and nothing else.
+    """
+    from rlea.io.readers.several import is_pattern, matching_files, rdf_files, read_files
+
+    if is_pattern(str(path)):
+        return read_files(matching_files(str(path)), Path(path))
     path = Path(path)
     if path.is_dir():
         if find_table(path, "triples") is None and _kind_of_pair(path):
             remedy = "give the folder alone, or two files with one graph each"
             raise InputError("is a folder with a pair of graphs, not one graph", path=path, remedy=remedy)
+        if find_table(path, "triples") is None and (files := rdf_files(path)):
+            return read_files(files, path)
         return read_triples_table(path)
     check_file(path)
     suffix = suffix_of(path)

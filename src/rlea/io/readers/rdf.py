@@ -56,8 +56,13 @@ def read_rdf(path: str | Path) -> KnowledgeGraph:
     InputErrors with the line.
     """
     path = Path(path)
+    return graph_of(statements_of(path), path)
+
+
+def statements_of(path: Path) -> Statements:
+    """The statements of an RDF file, by the faster of two ways where it can be taken."""
     found = _read_by_columns(path)
-    return graph_of(_read_by_quads(parse_rdf(path), _BlankLabels(path)) if found is None else found, path)
+    return _read_by_quads(parse_rdf(path), _BlankLabels(path)) if found is None else found
 
 
 def graph_of_quads(quads: Iterable[Any], place: Path) -> KnowledgeGraph:
