@@ -336,8 +336,8 @@ def convert(
     elif looks_like_links(source):
         links = read_link_rows(source)
         certain = np.where(np.isnan(links.confidences), 1.0, links.confidences)
-        write_links_file(target, LinkRows.sort(links.sources, links.targets, certain))
-        notes = links.notes
+        more = write_links_file(target, LinkRows.sort(links.sources, links.targets, certain))
+        notes = (*links.notes, *more)
     else:
         graph = read_place(source, progress=progress)
         notes = (*graph.notes, *write_graph(target, graph))
