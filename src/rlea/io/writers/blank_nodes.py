@@ -62,22 +62,16 @@ def blank_paths(graph: KnowledgeGraph, ids: Iterable[int]) -> dict[int, str]:
 
     def path_of(node: int) -> str:
         taken: list[str] = []
-        place = node
+        place, is_shared = node, False
         while place in blank and (before := came_by[place]) is not None:
             place = before[0]
             taken.append(before[1])
+            is_shared = is_shared or num_ends[before] > 1
         start = f"<{graph.entities[place]}>"
         if place in blank:
             start = "[{} {}]".format(*facts[place]) if place in facts else graph.entities[place]
-        last = came_by[node]
-        is_shared = last is not None and num_ends[last] > 1 and node in facts
-        return " ".join(
-            [
-                start,
-                *(["/".join(reversed(taken))] if taken else []),
-                *(["[{} {}]".format(*facts[node])] if is_shared else []),
-            ]
-        )
+        path = f"{start} {'/'.join(reversed(taken))}" if taken else start
+        return path + (" [{} {}]".format(*facts[node]) if is_shared and node in facts else "")
 
     return {node: path_of(node) for node in wanted}
 
