@@ -28,7 +28,6 @@ from rlea.graph import KnowledgeGraph
 from rlea.io.readers.rdf import graph_of_quads
 from rlea.io.readers.text import read_text
 from rlea.io.readers.web import Incomplete, ask, cache_folder, is_url
-from rlea.io.writers.atomic import atomic
 from rlea.progress import Progress, counted, silent
 
 PREFIX = "sparql+"
@@ -176,10 +175,8 @@ class _Pages:
                 path.unlink(missing_ok=True)  # of a disk that failed; it is asked for again
         self.num_asked += 1
         content = self._ask(self.query.page(first, offset))
-        rows = _rows(content)
-        with atomic(path) as temporary:
-            temporary.write_bytes(gzip.compress(content, 6))
-        return rows
+        _keep(path, gzip.compress(content, 6))
+        return _rows(content)
 
     def _count(self) -> int | None:
         path = self.folder / "count.json"
@@ -190,8 +187,7 @@ class _Pages:
             count = _whole(rows[0]["number_of_rows"]["value"])
         except (InputError, LookupError):
             count = None
-        with atomic(path) as temporary:
-            temporary.write_text(json.dumps(count), encoding="utf-8")
+        _keep(path, json.dumps(count).encode())
         return count
 
     def _ask(self, query: str, **more: Any) -> bytes:
@@ -200,6 +196,13 @@ class _Pages:
         headers = {"User-Agent": "rlea", "Accept": "application/sparql-results+json"}
         request = Request(self.endpoint, urlencode({"query": query}).encode(), headers)
         return ask(request, _take, remedy="run the command again later, it goes on from here", **more)
+
+
+def _keep(path: Path, content: bytes) -> None:
+    from rlea.io.writers.atomic import atomic
+
+    with atomic(path) as temporary:
+        temporary.write_bytes(content)
 
 
 def _take(answer: http.client.HTTPResponse) -> bytes:

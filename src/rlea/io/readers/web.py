@@ -19,7 +19,6 @@ from rlea.errors import InputError
 from rlea.io.readers.columns import TABLE_SUFFIXES
 from rlea.io.readers.rdf import RDF_FORMATS
 from rlea.io.readers.text import suffix_of
-from rlea.io.writers.atomic import atomic
 from rlea.progress import Progress, silent
 
 if TYPE_CHECKING:
@@ -123,6 +122,8 @@ def download(url: str, progress: Progress = silent) -> tuple[Path, tuple[str, ..
     The format is that of the extension or, without one, of the media type that the server names.
     """
     from urllib.request import Request
+
+    from rlea.io.writers.atomic import atomic
 
     folder = cache_folder("files", url)
     about = folder / "about.json"
