@@ -156,7 +156,7 @@ def test_the_parts_of_a_query(tmp_path):
     assert parse_query(put(tmp_path / "y.rq", text)).dataset == "FROM <http://g> "
 
 
-def test_errors_are_sentences(tmp_path, monkeypatch):
+def test_errors_are_sentences(tmp_path):
     def refuse(handler, body):
         handler.send_response(400, "Bad Request")
         handler.end_headers()
@@ -174,10 +174,11 @@ def test_errors_are_sentences(tmp_path, monkeypatch):
 
     with serving(Endpoint("").answer) as address, pytest.raises(InputError, match="gives no triples"):
         read_endpoint(f"sparql+{address}")
-    with pytest.raises(InputError, match="no SPARQL endpoint"):
-        read([("a", "r", "b")], [("a", "r", "b")], source_query=put(tmp_path / "x.rq", "CONSTRUCT"))
-    with pytest.raises(InputError, match="is for SPARQL endpoints"):
-        read([("a", "r", "b")], [("a", "r", "b")], endpoint_limit=5)
+    triples = [("a", "r", "b")]
+    for options in ({"source_query": tmp_path}, {"target_query": tmp_path}, {"endpoint_limit": 5}):
+        name = next(iter(options)).replace("_", "-")
+        with pytest.raises(InputError, match=f"--{name} is for SPARQL endpoints"):
+            read(triples, triples, **options)
 
 
 def test_an_answer_that_the_endpoint_cut_short_is_asked_for_again():
@@ -195,6 +196,18 @@ def test_an_answer_that_the_endpoint_cut_short_is_asked_for_again():
     with serving(respond) as address:
         graph = read_endpoint(f"sparql+{address}")
     assert len(graph.triples) + len(graph.literals) == 70
+
+
+def test_rows_that_do_not_come_are_told():
+    endpoint = Endpoint(dump(700), cap=200)
+
+    def respond(handler, body):
+        endpoint.cap = 0 if len(endpoint.queries) > 2 else endpoint.cap  # the count, and two pages
+        endpoint.answer(handler, body)
+
+    with serving(respond) as address:
+        graph = read_endpoint(f"sparql+{address}")
+    assert any("400 rows came, and it counts 700" in note for note in graph.notes)
 
 
 def test_endpoints_on_the_command_line(tmp_path, run_cli):

@@ -144,6 +144,17 @@ def test_failures_of_the_web_are_sentences(files):
             read_place(f"{address}/no-extension")
     with pytest.raises(InputError, match=r"x.nt: cannot be read \(.*refused.*after 6 tries"):
         read_place(f"{address}/x.nt")
+    for wrong in ("http://", "http://host:port/x.nt"):
+        with pytest.raises(InputError, match="check the address"):
+            read_place(wrong)
+    with pytest.raises(InputError, match="there is one graph alone"):
+        read(f"{address}/x.nt")
+
+
+def test_addresses_with_other_letters(files):
+    files.content["/Z%C3%BCrich.nt"] = FIRST.encode()
+    with serving(files.answer) as address:
+        assert read_place(f"{address}/Zürich.nt").num_triples == 2
 
 
 @pytest.mark.parametrize(

@@ -62,13 +62,17 @@ def read(
     queries = {"source": source_query, "target": target_query}
     inputs |= {f"{side}_query": recorded(query) for side, query in queries.items() if query is not None}
     if endpoint_limit != LIMIT:
-        if not any(is_path(one) and is_endpoint(str(one)) for one in (source, target)):
-            raise InputError("--endpoint-limit is for SPARQL endpoints", remedy="leave it out for other graphs")
         inputs["endpoint_limit"] = str(endpoint_limit)
+    endpoints = [side for side in queries if is_path(given[side]) and is_endpoint(str(given[side]))]
+    options = {f"--{side}-query": queries[side] is not None and side not in endpoints for side in queries}
+    for option, is_wrong in {**options, "--endpoint-limit": endpoint_limit != LIMIT and not endpoints}.items():
+        if is_wrong:
+            remedy = "leave it out, or write sparql+https://... for the address of an endpoint"
+            raise InputError(f"{option} is for SPARQL endpoints", remedy=remedy)
     if target is None:
         if any(value is not None for value in links.values()):
             raise InputError("links are given for a folder that has its own", remedy="name two graphs, or no links")
-        if not is_path(source) or is_elsewhere(str(source)) or source_query is not None or target_query is not None:
+        if not is_path(source) or is_elsewhere(str(source)):
             raise InputError("there is one graph alone", remedy="give two graphs, or the folder of a pair")
         if Path(source).resolve() == demo_folder().resolve():
             inputs = {"demo": "yes"}
@@ -80,7 +84,7 @@ def read(
     sides = {"source": source, "target": target}
     graphs = []
     for side, one in sides.items():
-        if is_path(one) or is_paths(one) or queries[side] is not None:
+        if is_path(one) or is_paths(one):
             graphs.append(read_place(one, query=queries[side], limit=endpoint_limit, progress=progress))
         else:
             graphs.append(graph_in_memory(one, side))

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from rlea.errors import InputError
 from rlea.graph import KnowledgeGraph
 from rlea.io.readers import read_graph
 from rlea.io.readers.several import is_pattern, read_files
@@ -41,9 +40,6 @@ def read_place(
     text = "" if is_paths(place) else str(place)
     if is_endpoint(text):
         return read_endpoint(text, query, limit=limit, progress=progress)
-    if query is not None:
-        remedy = "leave out the query, or write sparql+https://... for the address of an endpoint"
-        raise InputError("is no SPARQL endpoint that could be asked", path=text or str(place[0]), remedy=remedy)
     if is_url(text):
         path, notes = download(text, progress)
         graph = read_graph(path)

@@ -27,7 +27,7 @@ from rlea.errors import InputError
 from rlea.graph import KnowledgeGraph
 from rlea.io.readers.rdf import graph_of_quads
 from rlea.io.readers.text import read_text
-from rlea.io.readers.web import Incomplete, ask, cache_folder, is_url
+from rlea.io.readers.web import Incomplete, ask, cache_folder, is_url, make_request
 from rlea.progress import Progress, counted, silent
 
 PREFIX = "sparql+"
@@ -191,10 +191,8 @@ class _Pages:
         return count
 
     def _ask(self, query: str, **more: Any) -> bytes:
-        from urllib.request import Request
-
-        headers = {"User-Agent": "rlea", "Accept": "application/sparql-results+json"}
-        request = Request(self.endpoint, urlencode({"query": query}).encode(), headers)
+        data = urlencode({"query": query}).encode()
+        request = make_request(self.endpoint, "application/sparql-results+json", data)
         return ask(request, _take, remedy="run the command again later, it goes on from here", **more)
 
 

@@ -69,7 +69,7 @@ def tell_values(triples: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame | Non
     literals = rows.select(entity="head", attribute="relation").hstack(split_literals(rows["tail"]))
     listed = ", ".join(chosen[:5].to_list()) + (", ..." if len(chosen) > 5 else "")
     number = counted(len(chosen), "relation")
-    note = f"the tails of {number} ({listed}) are read as values, not as entities: they look unlike its identifiers"
+    note = f"the tails of {number} ({listed}) are read as values, not as entities, as they look unlike its identifiers"
     return triples.filter(~is_value), literals, note
 
 
@@ -86,8 +86,7 @@ def values_apart(tables: Mapping[str, Table]) -> tuple[Mapping[str, Table], tupl
     if literals is None:
         return tables, ()
     told = {"triples": replace(given, frame=triples), "literals": replace(given, frame=literals)}
-    remedy = "to have entities, put the file into a folder of its own as triples.tsv or triples.csv, with names.tsv"
-    return told, (f"{given.path.name}: {note} ({remedy})",)
+    return told, (f"{given.path.name}: {note}",)
 
 
 def _looks_unlike(heads: pl.Series, tails: pl.Series) -> pl.Series:

@@ -7,13 +7,14 @@ import http.client
 import json
 import os
 import re
+import socket
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, TypeVar
 from urllib.error import HTTPError, URLError
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from rlea.errors import InputError
 from rlea.io.readers.columns import TABLE_SUFFIXES
@@ -68,6 +69,14 @@ def cache_folder(kind: str, key: str) -> Path:
     return Path(base) / "rlea" / kind / hashlib.sha256(key.encode()).hexdigest()[:24]
 
 
+def make_request(url: str, accept: str, data: bytes | None = None, headers: Mapping[str, str] | None = None) -> Request:
+    """A request for an address, which may have letters that are not ASCII."""
+    from urllib.request import Request
+
+    ascii_url = quote(url, safe="%/:=&?~#+!$,;'@()*[]")
+    return Request(ascii_url, data, {"User-Agent": "rlea", "Accept": accept, **(headers or {})})
+
+
 def ask(
     request: Request,
     take: Callable[[http.client.HTTPResponse], T],
@@ -100,8 +109,10 @@ def ask(
         except (URLError, TimeoutError, ConnectionError, http.client.HTTPException, Incomplete) as error:
             cause = error.reason if isinstance(error, URLError) else error
             reason = f"cannot be read ({str(cause) or type(cause).__name__})"
-            if isinstance(cause, ssl.SSLCertVerificationError):
+            if isinstance(cause, ssl.SSLCertVerificationError | http.client.InvalidURL | str):
                 raise InputError(reason, path=address, remedy="check the address") from error
+            if isinstance(cause, socket.gaierror) and cause.errno == socket.EAI_NONAME:
+                raise Unreachable("there is no such host", path=address, remedy="check the address") from error
         if number + 1 < tries:
             time.sleep(min(pause, MOST_WAIT))
     raise Unreachable(f"{reason}, after {tries} tries", path=address, remedy=remedy)
@@ -121,17 +132,13 @@ def download(url: str, progress: Progress = silent) -> tuple[Path, tuple[str, ..
 
     The format is that of the extension or, without one, of the media type that the server names.
     """
-    from urllib.request import Request
-
     from rlea.io.writers.atomic import atomic
 
     folder = cache_folder("files", url)
     about = folder / "about.json"
     known = _read_about(about)
-    headers = {"User-Agent": "rlea", "Accept": _ACCEPT}
-    if known:
-        same = {"If-None-Match": known["etag"], "If-Modified-Since": known["modified"]}
-        headers |= {name: value for name, value in same.items() if value}
+    marks = {"If-None-Match": known.get("etag"), "If-Modified-Since": known.get("modified")}
+    headers = {name: value for name, value in marks.items() if value}
 
     def take(answer: http.client.HTTPResponse) -> Path:
         path = folder / _file_name(url, answer)
@@ -144,13 +151,13 @@ def download(url: str, progress: Progress = silent) -> tuple[Path, tuple[str, ..
                 progress("download", done, max(done, length), f"{done / 1e6:,.1f} MB")
             if done < length:
                 raise Incomplete(f"{done:,} of {length:,} bytes came")
-        marks = {"etag": answer.headers.get("ETag", ""), "modified": answer.headers.get("Last-Modified", "")}
+        version = {"etag": answer.headers.get("ETag", ""), "modified": answer.headers.get("Last-Modified", "")}
         with atomic(about) as temporary:
-            temporary.write_text(json.dumps({"url": url, "file": path.name, **marks}), encoding="utf-8")
+            temporary.write_text(json.dumps({"url": url, "file": path.name, **version}), encoding="utf-8")
         return path
 
     try:
-        return ask(Request(url, headers=headers), take), ()
+        return ask(make_request(url, _ACCEPT, headers=headers), take), ()
     except InputError as error:
         is_same = isinstance(error.__cause__, HTTPError) and error.__cause__.code == 304
         if known and (is_same or isinstance(error, Unreachable)):
