@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -37,8 +38,6 @@ class Endpoint:
         if self.failing and number % 4 == 2:
             handler.close_connection = True  # nothing is sent at all
             return
-        import json
-
         found = json.loads(self.store.query(query).serialize(format=pyoxigraph.QueryResultsFormat.JSON))
         found["results"]["bindings"] = found["results"]["bindings"][: self.cap]
         content = json.dumps(found).encode()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -196,6 +197,43 @@ def test_an_answer_that_the_endpoint_cut_short_is_asked_for_again():
     with serving(respond) as address:
         graph = read_endpoint(f"sparql+{address}")
     assert len(graph.triples) + len(graph.literals) == 70
+
+
+@pytest.mark.parametrize("with_query", [False, True])
+def test_odd_terms(tmp_path, with_query):
+    """What real endpoints send: IRIs with spaces, languages that are none, halves of characters."""
+    terms = [
+        {"type": "uri", "value": "http://e/a b>c"},
+        {"type": "literal", "value": "x", "xml:lang": "no language"},
+        {"type": "literal", "value": "half \ud83d"},
+        {"type": "typed-literal", "value": "1", "datatype": "http://e/type"},
+        {"type": "literal", "value": 'a\\b"c\n'},
+    ]
+    subject, predicate = ({"type": "uri", "value": f"http://e/{name}"} for name in "sp")
+    pages = iter([[{"s": subject, "p": predicate, "o": term} for term in terms], []])
+
+    def respond(handler, body):
+        rows = [{}] if b"COUNT" in body else next(pages)
+        handler.send_response(200)
+        handler.end_headers()
+        handler.wfile.write(json.dumps({"results": {"bindings": rows}}).encode())
+
+    query = put(tmp_path / "x.rq", "CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o . }") if with_query else None
+    with serving(respond) as address:
+        graph = read_endpoint(f"sparql+{address}", query)
+    assert {value for _, _, value, *_ in facts(graph)} == {"x", "half ?", "1", 'a\\b"c\n'}
+    assert ("http://e/a b>c" in graph.entities) == (not with_query)
+    assert any("invalid IRIs" in note for note in graph.notes) == with_query
+
+
+def test_an_answer_that_is_no_result():
+    def respond(handler, body):
+        handler.send_response(200)
+        handler.end_headers()
+        handler.wfile.write(b"<html>Welcome</html>")
+
+    with serving(respond) as address, pytest.raises(InputError, match="no SPARQL result in JSON"):
+        read_endpoint(f"sparql+{address}")
 
 
 def test_rows_that_do_not_come_are_told():

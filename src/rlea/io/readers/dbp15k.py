@@ -11,6 +11,7 @@ names of the relations.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -54,8 +55,7 @@ def read_dbp15k(folder: str | Path) -> GraphPair:
         if names.is_file():
             relations = _Decoder(names.name, _read_ids(names), {}, {}, "relation")
         else:
-            # Each graph has names of its own: a number that both use stands for corresponding relations.
-            own = {number: f"relation {number} of graph {side}" for number in rows["relation"].unique()}
+            own = {number: _own_name(number, side) for number in rows["relation"].unique()}
             relations = _Decoder(path.name, own, {}, {}, "relation")
             notes.append(f"{names.name} is absent, so the relations of this graph have no names")
         decoders_of = {"head": decoder, "relation": relations, "tail": decoder}
@@ -73,6 +73,15 @@ def read_dbp15k(folder: str | Path) -> GraphPair:
         for path, rows, sources, targets in zip(link_paths, links, *linked, strict=True)
     )
     return make_pair(pair_name(folder), graphs, [train, more[0] if more else None, test], notes=notes)
+
+
+def _own_name(number: str, side: int) -> str:
+    """A name for a relation that has none. Both graphs use one number for relations that correspond.
+
+    So names begin with something that is different in each graph, which also decides their order.
+    """
+    digest = hashlib.sha256(f"{side} {number}".encode()).hexdigest()[:6]
+    return f"relation {digest} ({number} in triples_{side})"
 
 
 def _find_links(folder: Path, name: str) -> Path:

@@ -35,6 +35,7 @@ LIMIT = 1_000_000  # triples by default; more take hours over the web, and a dum
 PAGE = 10_000  # rows to ask for; public endpoints send no more at a time
 _COUNT_TIMEOUT = 30.0  # an endpoint that cannot count is read all the same
 Row = dict[str, dict[str, str]]
+_LANGUAGE = re.compile(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*")
 
 _TOKEN = re.compile(
     r'"""(?:[^"\\]|\\.|"(?!""))*"""|\'\'\'(?:[^\'\\]|\\.|\'(?!\'\'))*\'\'\'|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\''
@@ -215,8 +216,10 @@ def _take(answer: http.client.HTTPResponse) -> bytes:
 def _rows(content: bytes) -> list[Row]:
     try:
         rows: list[Row] = json.loads(content)["results"]["bindings"]
-        return rows
-    except (ValueError, KeyError, TypeError) as error:
+        if all(isinstance(term["type"] + term["value"], str) for row in rows for term in row.values()):
+            return rows
+        raise ValueError
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Incomplete("the answer is cut off, or no SPARQL result in JSON") from error
 
 
@@ -226,7 +229,7 @@ def _whole(text: object) -> int | None:
 
 def _place(term: dict[str, str] | None) -> str | None:
     """What STR() gives for a term: nothing for blank nodes and where there is none, which come first."""
-    return None if term is None or term["type"] == "bnode" else term["value"]
+    return None if term is None or term["type"] == "bnode" else _whole_text(term["value"])
 
 
 def _statements(query: Query, rows: Sequence[Row]) -> Iterator[str | None]:
@@ -253,19 +256,29 @@ def _term(term: dict[str, str] | None) -> str | None:
     """A term in the notation of N-Triples, UNDEF where there is none, None for a blank node."""
     if term is None:
         return "UNDEF"
-    value = term["value"]
+    value = _whole_text(term["value"])
     if term["type"] == "uri":
-        return "<" + re.sub(r"[\x00-\x20<>\\]", lambda match: f"\\u{ord(match[0]):04X}", value) + ">"
+        return _bracketed(value)
     if term["type"] == "bnode":
         return None
-    if language := term.get("xml:lang"):
+    language = str(term.get("xml:lang", ""))
+    if _LANGUAGE.fullmatch(language):
         return f"{_quoted(value)}@{language}"
-    return f"{_quoted(value)}^^<{term['datatype']}>" if "datatype" in term else _quoted(value)
+    return f"{_quoted(value)}^^{_bracketed(term['datatype'])}" if "datatype" in term else _quoted(value)
+
+
+def _bracketed(iri: str) -> str:
+    return "<" + re.sub(r"[\x00-\x20<>\\]", lambda match: f"\\u{ord(match[0]):04X}", iri) + ">"
+
+
+def _whole_text(text: str) -> str:
+    """JSON can hold halves of characters, which no other text can."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 @lru_cache(100_000)
 def _is_valid(term: str) -> bool:
-    """Whether the local SPARQL engine, which is strict about IRIs and languages, takes a term."""
+    """Whether the local SPARQL engine, which is strict about IRIs, takes a term."""
     from pyoxigraph import NamedNode
 
     for iri in re.findall(r"(?:^|\^\^)<([^<>]*)>$", term):
@@ -273,8 +286,7 @@ def _is_valid(term: str) -> bool:
             NamedNode(iri)
         except ValueError:
             return False
-    language = re.search(r'"@(\S+)$', term)
-    return language is None or re.fullmatch(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*", language[1]) is not None
+    return True
 
 
 def _quoted(text: str) -> str:
