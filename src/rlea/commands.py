@@ -17,9 +17,10 @@ from rlea.errors import InputError
 from rlea.evaluation.metrics import link_metrics
 from rlea.evaluation.ranks import rank_metrics
 from rlea.graph import choose_pool
-from rlea.io.readers import is_pair, read_graph, read_pair
+from rlea.io.readers import is_pair, read_pair
 from rlea.io.readers.link_files import looks_like_links, read_link_rows
 from rlea.io.readers.links import read_matching_and_gold
+from rlea.io.readers.places import read_place
 from rlea.io.synthetic import SyntheticSettings, write_synthetic
 from rlea.io.writers import LinkRows, write_links_file
 from rlea.io.writers.atomic import atomic, check_writable
@@ -323,7 +324,9 @@ def evaluate_files(links: Path, gold: Path, *, complete: bool = False) -> dict[s
     return link_metrics(matching, known, pool="as in the files", complete=complete).as_dict()
 
 
-def convert(source: Path, target: Path, *, to: str = "nt", fold: str | None = None) -> dict[str, Any]:
+def convert(
+    source: str | Path, target: Path, *, to: str = "nt", fold: str | None = None, progress: Progress = silent
+) -> dict[str, Any]:
     """A pair, a graph or a file of links in another format; what IN is decides."""
     if is_pair(source):
         pair = read_pair(source, fold)
@@ -333,10 +336,11 @@ def convert(source: Path, target: Path, *, to: str = "nt", fold: str | None = No
     elif looks_like_links(source):
         links = read_link_rows(source)
         certain = np.where(np.isnan(links.confidences), 1.0, links.confidences)
-        write_links_file(target, LinkRows.sort(links.sources, links.targets, certain))
-        notes = links.notes
+        more = write_links_file(target, LinkRows.sort(links.sources, links.targets, certain))
+        notes = (*links.notes, *more)
     else:
-        notes = write_graph(target, read_graph(source))
+        graph = read_place(source, progress=progress)
+        notes = (*graph.notes, *write_graph(target, graph))
     return {"written": str(target), "notes": list(notes)}
 
 

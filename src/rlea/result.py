@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlea.deciders import DECIDERS
 from rlea.evidence import VECTORS
+from rlea.graph.iri import is_blank
 from rlea.graph.schema import Schema
 from rlea.matching import Matching
 from rlea.models import MODELS
@@ -226,6 +227,13 @@ class Result:
         }
 
     @property
+    def _num_blank(self) -> int:
+        """The number of links with a blank node at either end."""
+        source, target = self.pair.source.entities, self.pair.target.entities
+        ends = zip(self.matching.source_ids, self.matching.target_ids, strict=True)
+        return sum(is_blank(source[s]) or is_blank(target[t]) for s, t in ends)
+
+    @property
     def cautions(self) -> tuple[str, ...]:
         """What is to be known before links or scores are trusted."""
         told, links = [], self.links
@@ -236,6 +244,10 @@ class Result:
             )
         if "bootstrap" in self.info and self.overlap is None and len(self.matching):
             told.append("confidences are not calibrated: there are too few seeds, and no evidence without them")
+        if num_blank := self._num_blank:
+            from rlea.io.writers.rows import blank_note
+
+            told.append(blank_note(num_blank))
         return tuple(told)
 
 

@@ -6,9 +6,11 @@ name of the file at fault. The same table serves the readers, called directly, a
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
 import json
+import lzma
 import os
 import pickle
 from collections.abc import Callable, Mapping
@@ -19,6 +21,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+import zstandard
 from safetensors.numpy import save
 
 from rlea.errors import InputError
@@ -301,6 +304,15 @@ BAD_SOURCES = [
     ("x.nt", "<http://s> <http://r> <<( <http://a> <http://b> <http://c> )>> .\n", "object of another"),
     ("x.nt.gz", gzip.compress(NT.encode() * 50)[:-12], "gzip"),
     ("x.nt.gz", gzip.compress(NT.encode())[:-8] + bytes(8), "gzip"),
+    ("x.nt.bz2", bz2.compress(NT.encode() * 50)[:-12], "bzip2", "cut off"),
+    ("x.nt.bz2", bz2.compress(NT.encode())[:20] + bytes(30), "bzip2"),
+    ("x.nt.xz", lzma.compress(NT.encode() * 50)[:-12], "xz", "cut off"),
+    ("x.nt.xz", lzma.compress(NT.encode())[:30] + bytes(30), "xz"),
+    ("x.nt.zst", zstandard.compress(NT.encode() * 50)[:-4], "Zstandard", "cut off"),
+    ("x.nt.zst", zstandard.compress(NT.encode())[:9] + bytes(30), "Zstandard"),
+    ("x.ttl.zst", bytes(30), "no Zstandard archive"),
+    ("x.jsonld", '{"@context": "https://schema.org/", "@id": "http://a", "name": "A"}', "@context", "fetched"),
+    ("x.jsonld", '{"@id": "http://a", ', "line 1", "JSON-LD"),
     ("x.nt", gzip.compress(b"\x00" * 9), "line 1"),
     ("x.ttl", "@prefix a: <http://a/> .\na:x b:y a:z .\n", "line 2", "prefix"),
     ("x.ttl", "<http://a> <http://b> [ <http://c> 1 .\n", "line 1"),
@@ -311,7 +323,8 @@ BAD_SOURCES = [
     ("x.owl", RDF_XML.replace("<e:r", "<f:r"), "line 4", "prefix"),
     ("x.xml", "<html><body><p>Not found</p></body></html>", "RDF/XML"),
     ("x.rdf", RDF_XML.replace("http://s/2", "http://s/ü").encode("latin-1"), "line 4", "UTF-8"),
-    ("x.rdf", RDF_XML.replace('"1.0"', '"1.0" encoding="ISO-8859-1"'), "UTF-8"),
+    ("x.rdf", RDF_XML.replace('"1.0"', '"1.0" encoding="klingon"'), "line 1", "klingon", "UTF-8"),
+    ("x.rdf", RDF_XML.replace('"1.0"', '"1.0" encoding="ascii"').replace("s/2", "s/ü"), "line 4", "ascii"),
     ("x.rdf", '<!DOCTYPE r [<!ENTITY a "&b;"><!ENTITY b "&a;">]>\n<r xmlns="http://x/">&a;</r>', "line 2"),
     ("x.tsv", "a\tr\tb\tc\n", "line 1", "4 fields"),
 ]

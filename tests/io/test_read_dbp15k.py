@@ -94,3 +94,25 @@ def test_published_data(data_folder: Path) -> None:
     assert all(entity.startswith("http://zh.dbpedia.org/") for entity in pair.source.entities)
     assert np.sum(pair.test.source_ids == pair.test.target_ids) < 50
     assert len(pair.notes) == 1
+
+
+def test_links_under_other_names_and_relations_without_any(tmp_path: Path) -> None:
+    renamed = {"sup_ent_ids": "sup_pairs", "ref_ent_ids": "ref_pairs"}
+    files = {renamed.get(name, name): text for name, text in FILES.items() if not name.startswith("rel_ids")}
+    pair = read_pair(write(tmp_path / "zh_en", files))
+    expected = read_pair(write(tmp_path / "usual", FILES))
+    for split in ("train", "test"):
+        assert {*named(pair, split)} == {*named(expected, split)}
+    assert pair.source.entities == expected.source.entities
+    assert pair.source.triples[:, [0, 2]].tolist() == expected.source.triples[:, [0, 2]].tolist()
+    assert pair.source.num_relations == 2
+    assert {*pair.source.relations}.isdisjoint(pair.target.relations)  # a shared number would give them away
+    assert sum("relations of this graph have no names" in note for note in pair.notes) == 2
+
+
+def test_validation_links(tmp_path: Path) -> None:
+    changes = {"ref_ent_ids": "0\t3\n", "valid_pairs": "1\t4\n"}
+    pair = read_dbp15k(write(tmp_path, FILES | changes))
+    assert {*named(pair, "valid")} == {("zh/a", "en/b")}
+    assert {*named(pair, "test")} == {("zh/b", "en/a")}
+    assert any(note == "this layout has no attributes" for note in pair.notes)

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import bz2
 import gzip
+import json
+import lzma
 import time
 from pathlib import Path
 
 import pytest
+import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +17,7 @@ from rlea.io.readers import read_graph
 from rlea.io.readers.rdf import RDF_TYPE, RDFS_RESOURCE, read_rdf
 from small_graphs import facts, put, relations
 
+PACKINGS = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, ".zst": zstandard.compress}
 XSD = "http://www.w3.org/2001/XMLSchema#"
 LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
 NT = f"""\
@@ -44,7 +49,25 @@ RDF_XML = f"""\
 NQ = NT.replace(" .\n", " <http://graph> .\n")
 TRIG = TURTLE.replace("e:Anna a", "e:g { e:Anna a").replace("xsd:gYear .", "xsd:gYear . }")
 
+JSON_LD = json.dumps(
+    {
+        "@context": {"e": "http://e/", "knows": {"@id": "e:knows", "@type": "@id"}, "label": LABEL},
+        "@graph": [
+            {
+                "@id": "e:Anna",
+                "@type": "e:Person",
+                "knows": "e:Bea",
+                "label": {"@value": "Anna", "@language": "de-AT"},
+                "e:born": {"@value": "1990", "@type": XSD + "gYear"},
+            },
+            {"@id": "e:Bea", "e:nick": "B"},
+        ],
+    },
+    indent=1,
+)
+
 FORMATS = {"x.nt": NT, "x.ttl": TURTLE, "x.rdf": RDF_XML, "x.owl": RDF_XML, "x.nq": NQ, "x.trig": TRIG}
+FORMATS["x.jsonld"] = JSON_LD
 
 
 def test_what_becomes_of_triples(tmp_path: Path) -> None:
@@ -61,12 +84,16 @@ def test_what_becomes_of_triples(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", FORMATS)
-@pytest.mark.parametrize("packing", ["plain", "gzip", "gzip under a plain name", "byte order mark", "carriage returns"])
+@pytest.mark.parametrize(
+    "packing", ["plain", *PACKINGS, ".gz under a plain name", "byte order mark", "carriage returns"]
+)
 def test_every_format_gives_the_same_graph(name: str, packing: str, tmp_path: Path) -> None:
     expected = read_rdf(put(tmp_path / "expected.nt", NT)).fingerprint
     content = FORMATS[name].encode()
-    path = tmp_path / (name + ".gz" if packing == "gzip" else name)
-    if packing.startswith("gzip"):
+    path = tmp_path / (name + packing if packing in PACKINGS else name)
+    if packing in PACKINGS:
+        content = PACKINGS[packing](content)
+    elif packing == ".gz under a plain name":
         content = gzip.compress(content)
     elif packing == "byte order mark":
         content = b"\xef\xbb\xbf" + content
@@ -74,6 +101,29 @@ def test_every_format_gives_the_same_graph(name: str, packing: str, tmp_path: Pa
         content = content.replace(b"\n", b"\r\n")
     path.write_bytes(content)
     assert read_graph(path).fingerprint == expected
+
+
+@pytest.mark.parametrize("encoding", ["windows-1252", "ISO-8859-1", "utf-16", "UTF-8"])
+def test_xml_in_the_encoding_that_it_declares(encoding: str, tmp_path: Path) -> None:
+    text = RDF_XML.replace(">B<", ">Zoë<")
+    assert "encoding" not in text.split("\n")[0]
+    expected = read_rdf(put(tmp_path / "expected.rdf", text)).fingerprint
+    declared = f'<?xml version="1.0" encoding="{encoding}"?>' + text[text.index("?>") + 2 :]
+    (tmp_path / "x.rdf").write_bytes(declared.encode(encoding))
+    assert read_rdf(tmp_path / "x.rdf").fingerprint == expected
+
+
+def test_archives_of_several_parts(tmp_path: Path) -> None:
+    first, second = NT[: NT.index("\n") + 1].encode(), NT[NT.index("\n") + 1 :].encode()
+    expected = read_rdf(put(tmp_path / "expected.nt", NT)).fingerprint
+    for ending, pack in PACKINGS.items():
+        path = tmp_path / f"x.nt{ending}"
+        path.write_bytes(pack(first) + pack(second))
+        assert read_rdf(path).fingerprint == expected, ending
+
+
+def test_text_under_the_name_of_an_archive(tmp_path: Path) -> None:
+    assert read_rdf(put(tmp_path / "x.nt.gz", NT)).num_triples == 1
 
 
 def test_blank_nodes_keep_labels_and_others_get_the_same_one_each_time(tmp_path: Path) -> None:

@@ -49,7 +49,6 @@ REAL = [
     "Category:Rivers",
     "a|b",
     'He said "no" & <left>',
-    "_:b0",
     "#42",
     "  spaces  ",
 ]

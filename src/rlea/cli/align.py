@@ -56,8 +56,14 @@ def demo(
 
 @app.command(rich_help_panel=ALIGN)
 def align(
-    source: Annotated[Path, typer.Argument(help="A benchmark folder, or the first of two graphs.")],
-    target: Annotated[Path | None, typer.Argument(help="The second graph.")] = None,
+    source: Annotated[
+        str,
+        typer.Argument(
+            help="A benchmark folder, or the first of two graphs: a file, a folder, a pattern in quotes "
+            "('dumps/*.nt'), https://..., or an endpoint as sparql+https://..."
+        ),
+    ],
+    target: Annotated[str | None, typer.Argument(help="The second graph.")] = None,
     seeds: Annotated[
         Path | None,
         typer.Option(
@@ -73,6 +79,17 @@ def align(
         Path | None, typer.Option(help="Known links to score the result with.", rich_help_panel=INPUT)
     ] = None,
     gold_complete: options.GoldComplete = False,
+    source_query: Annotated[
+        Path | None,
+        typer.Option(help="A CONSTRUCT query in a file, if SOURCE is an endpoint.", rich_help_panel=INPUT),
+    ] = None,
+    target_query: Annotated[
+        Path | None,
+        typer.Option(help="A CONSTRUCT query in a file, if TARGET is an endpoint.", rich_help_panel=INPUT),
+    ] = None,
+    endpoint_limit: Annotated[
+        int, typer.Option(help="Most triples to read from an endpoint.", rich_help_panel=INPUT)
+    ] = 1_000_000,
     fold: options.Fold = None,
     pool: options.Pool = "auto",
     channels: options.Channels = "",
@@ -157,7 +174,18 @@ def align(
         check_settings(settings, output=None if output is None else output / "links.tsv", device=device)
         clock = Clock()
         with clock("read"):
-            pair = pipeline.read(source, target, fold=fold, seeds=seeds, valid=valid, gold=gold)
+            pair = pipeline.read(
+                source,
+                target,
+                fold=fold,
+                seeds=seeds,
+                valid=valid,
+                gold=gold,
+                source_query=source_query,
+                target_query=target_query,
+                endpoint_limit=endpoint_limit,
+                progress=report,
+            )
         checkpoint = None if output is None else output / "training.checkpoint"
         result = pipeline.align(pair, settings, progress=report, device=device, checkpoint=checkpoint)
         result.seconds.update({"read": clock.seconds["read"]})

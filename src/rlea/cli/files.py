@@ -13,13 +13,15 @@ from rlea.views.terminal import as_text, err, progress_bars
 
 @app.command(rich_help_panel=FILES)
 def convert(
-    source: Annotated[Path, typer.Argument(metavar="IN", help="A pair folder, a graph or a file of links.")],
+    source: Annotated[str, typer.Argument(metavar="IN", help="A pair folder, a graph or a file of links.")],
     target: Annotated[Path, typer.Argument(metavar="OUT", help="A folder for a pair, else a file.")],
     to: Annotated[str, typer.Option(help="For a pair: nt, nt.gz, ttl, rdf, nq, tsv, csv, parquet or openea.")] = "nt",
     fold: Fold = None,
     json_: Json = False,
 ) -> None:
     """Turn pairs, graphs and links into other formats.
+
+    A graph may be several RDF files, an address or an endpoint, as for `rlea align`.
 
     Examples:
 
@@ -29,7 +31,8 @@ def convert(
     """
     from rlea import commands
 
-    summary = commands.convert(source, target, to=to, fold=fold)
+    with progress_bars(json_) as report:
+        summary = commands.convert(source, target, to=to, fold=fold, progress=report)
     for note in [] if json_ else summary["notes"]:
         err.print(f"[yellow]Note:[/yellow] {as_text(note)}")
     answer(json_, summary, lambda: f"Written: {as_text(summary['written'])}")

@@ -24,6 +24,15 @@ def to_iri(identifier: str) -> str:
     return PREFIX + quote(identifier, safe="", errors="surrogatepass")
 
 
+def is_blank(identifier: str) -> bool:
+    """Whether an identifier is the label of a blank node, which names nothing outside its file.
+
+    >>> is_blank("_:b0"), is_blank("http://example.org/_:b0")
+    (True, False)
+    """
+    return identifier.startswith("_:")
+
+
 def from_iri(iri: str) -> str:
     """The identifier an IRI stands for: `from_iri(to_iri(text)) == text` for every text that is not empty.
 

@@ -60,7 +60,8 @@ class KnowledgeGraph:
     """One graph.
 
     `triples` has a row (head id, relation id, tail id) for every relation triple, sorted and without repetition.
-    `names` has one readable name per entity, `entities` the identifiers (URIs or keys), sorted.
+    `names` has one readable name per entity, `entities` the identifiers (URIs or keys), sorted. `notes` say what a user
+    should know about how the graph was read; they are no part of the fingerprint.
 
     >>> import rlea
     >>> pair = rlea.read([("a", "near", "b")], [("x", "near", "y")])
@@ -74,6 +75,7 @@ class KnowledgeGraph:
     triples: Ids  # (num_triples, 3)
     literals: Literals
     names: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def num_entities(self) -> int:
@@ -135,6 +137,7 @@ class KnowledgeGraph:
         *,
         names: Mapping[str, str] | None = None,
         entities: Iterable[str] = (),
+        notes: Sequence[str] = (),
     ) -> KnowledgeGraph:
         """Number the strings of a graph.
 
@@ -171,6 +174,7 @@ class KnowledgeGraph:
             triples=_frozen(coded.to_numpy().reshape(-1, 3)),
             literals=facts,
             names=choose_names(identifiers, attributes, facts, names or {}),
+            notes=tuple(notes),
         )
 
 

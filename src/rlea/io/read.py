@@ -3,27 +3,43 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from rlea.demo import demo_folder
 from rlea.errors import InputError
 from rlea.graph import GraphPair
-from rlea.io.readers import read_graph, read_pair
+from rlea.io.readers import read_pair
 from rlea.io.readers.link_files import LinkFile, read_link_rows
 from rlea.io.readers.links import make_pair
 from rlea.io.readers.memory import graph_in_memory, links_in_memory
+from rlea.io.readers.places import is_elsewhere, is_path, is_paths, read_place, recorded, short_name
+from rlea.io.readers.sparql import LIMIT, is_endpoint
+from rlea.progress import Progress, silent
 
 
 def read(
-    source: Any, target: Any = None, *, fold: str | None = None, seeds: Any = None, valid: Any = None, gold: Any = None
+    source: Any,
+    target: Any = None,
+    *,
+    fold: str | None = None,
+    seeds: Any = None,
+    valid: Any = None,
+    gold: Any = None,
+    source_query: str | Path | None = None,
+    target_query: str | Path | None = None,
+    endpoint_limit: int = LIMIT,
+    progress: Progress = silent,
 ) -> GraphPair:
     """A benchmark folder, or two graphs of one's own with optional links.
 
     Each graph is one of
 
-    - a path (text or `Path`): an RDF file, a table of triples, or a folder of tables;
+    - a path (text or `Path`): an RDF file, a table of triples, a folder of tables or of RDF files, or a pattern for
+      names of RDF files (`dumps/*.nt.gz`);
+    - a list of paths of RDF files, which together are one graph;
+    - the address of a file (`https://...`), or of a SPARQL endpoint (`sparql+https://...`), of which all triples are
+      read, or those of the CONSTRUCT query in the file `source_query` or `target_query`; at most `endpoint_limit`;
     - a polars or pandas frame with the columns head, relation, tail (or three columns without these names);
     - an iterable of triples, each a tuple of three strings;
     - a dict with such a frame or iterable as `triples` and, if need be, `literals` (entity, attribute, value and
@@ -33,7 +49,7 @@ def read(
     Links (`seeds` to learn from, `valid` to choose settings by, `gold` to score with) are a path, a frame with the
     columns source, target and optionally confidence, an iterable of such tuples, or a dict source -> target.
 
-    `inputs` of the pair has the absolute paths that were given. Anything else is an `InputError`.
+    `inputs` of the pair has the absolute paths and the addresses that were given. Anything else is an `InputError`.
 
     >>> import rlea
     >>> pair = rlea.read([("a", "near", "b")], [("x", "near", "y")], seeds={"a": "x"})
@@ -42,11 +58,21 @@ def read(
     """
     links = {"seeds": seeds, "valid": valid, "gold": gold}
     given = {"source": source, "target": target, **links}
-    inputs = {name: str(Path(value).absolute()) for name, value in given.items() if _is_path(value)}
+    inputs = {name: recorded(value) for name, value in given.items() if is_path(value)}
+    queries = {"source": source_query, "target": target_query}
+    inputs |= {f"{side}_query": recorded(query) for side, query in queries.items() if query is not None}
+    if endpoint_limit != LIMIT:
+        inputs["endpoint_limit"] = str(endpoint_limit)
+    endpoints = [side for side in queries if is_path(given[side]) and is_endpoint(str(given[side]))]
+    options = {f"--{side}-query": queries[side] is not None and side not in endpoints for side in queries}
+    for option, is_wrong in {**options, "--endpoint-limit": endpoint_limit != LIMIT and not endpoints}.items():
+        if is_wrong:
+            remedy = "leave it out, or write sparql+https://... for the address of an endpoint"
+            raise InputError(f"{option} is for SPARQL endpoints", remedy=remedy)
     if target is None:
         if any(value is not None for value in links.values()):
             raise InputError("links are given for a folder that has its own", remedy="name two graphs, or no links")
-        if not _is_path(source):
+        if not is_path(source) or is_elsewhere(str(source)):
             raise InputError("there is one graph alone", remedy="give two graphs, or the folder of a pair")
         if Path(source).resolve() == demo_folder().resolve():
             inputs = {"demo": "yes"}
@@ -56,12 +82,17 @@ def read(
     if fold is not None:
         raise InputError("--fold is for benchmark folders", remedy="leave it out for two graphs of your own")
     sides = {"source": source, "target": target}
-    graphs = [read_graph(one) if _is_path(one) else graph_in_memory(one, side) for side, one in sides.items()]
+    graphs = []
+    for side, one in sides.items():
+        if is_path(one) or is_paths(one):
+            graphs.append(read_place(one, query=queries[side], limit=endpoint_limit, progress=progress))
+        else:
+            graphs.append(graph_in_memory(one, side))
     splits = [None if value is None else _read_links(value, name) for name, value in links.items()]
-    name = "-".join(_stem(one) if _is_path(one) else side for side, one in sides.items())
+    name = "-".join(short_name(one) if is_path(one) else side for side, one in sides.items())
     pair = make_pair(name, graphs, splits, default_pool="all", inputs=inputs)
     if gold is not None and not len(pair.test):
-        place = gold if _is_path(gold) else "gold"
+        place = gold if is_path(gold) else "gold"
         raise InputError("no gold link is left to score with", path=place, remedy="give links that are not seeds")
     if not len(pair.train):
         note = "there are no seeds: matching starts from what the two graphs have in common"
@@ -69,18 +100,8 @@ def read(
     return pair
 
 
-def _is_path(value: Any) -> bool:
-    return isinstance(value, str | PathLike)
-
-
-def _stem(path: Any) -> str:
-    """A file's name without its extensions."""
-    name = Path(path).name
-    return name.split(".")[0] or name
-
-
 def _read_links(value: Any, name: str) -> LinkFile:
-    rows = read_link_rows(value) if _is_path(value) else links_in_memory(value, name)
+    rows = read_link_rows(value) if is_path(value) else links_in_memory(value, name)
     if not len(rows):
         raise InputError("holds no links", path=rows.path, remedy="give at least one pair of entities")
     return rows

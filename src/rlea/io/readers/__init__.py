@@ -7,19 +7,27 @@ from pathlib import Path
 
 from rlea.errors import InputError
 from rlea.graph import GraphPair, KnowledgeGraph
-from rlea.io.readers.columns import TABLE_SUFFIXES
+from rlea.io.readers.columns import TABLE_SUFFIXES, named_table, split_commas
 from rlea.io.readers.dbp15k import is_dbp15k, read_dbp15k
 from rlea.io.readers.openea import read_openea
 from rlea.io.readers.rdf import RDF_FORMATS, read_rdf
-from rlea.io.readers.tables import find_table, read_triples_table
-from rlea.io.readers.text import check_file, suffix_of
+from rlea.io.readers.tables import TABLES, find_table, graph_of_tables, read_triples_table
+from rlea.io.readers.text import check_file, read_text, suffix_of
 
 __all__ = ["GRAPH_READERS", "is_pair", "read_graph", "read_pair"]
+
+
+def _read_csv(path: Path) -> KnowledgeGraph:
+    """Triples as CSV, under any compression."""
+    rows = split_commas(path, read_text(path))
+    return graph_of_tables({"triples": named_table(path, rows, TABLES["triples"])})
+
 
 # Extension -> the function that reads a graph from such a file.
 GRAPH_READERS: dict[str, Callable[[Path], KnowledgeGraph]] = {
     **dict.fromkeys(RDF_FORMATS, read_rdf),
     **dict.fromkeys(TABLE_SUFFIXES, read_triples_table),
+    ".csv": _read_csv,
 }
 
 
@@ -30,12 +38,21 @@ def is_pair(path: str | Path) -> bool:
 
 
 def read_graph(path: str | Path) -> KnowledgeGraph:
-    """One graph: an RDF file or a table of triples by its extension, or a folder of tables (see `tables`)."""
+    """One graph: an RDF file or a table of triples by its extension, or several RDF files (see `several`).
+
+    A folder is one of tables (see `tables`) or has RDF files and nothing else.
+    """
+    from rlea.io.readers.several import is_pattern, matching_files, rdf_files, read_files
+
+    if is_pattern(str(path)):
+        return read_files(matching_files(str(path)), Path(path))
     path = Path(path)
     if path.is_dir():
         if find_table(path, "triples") is None and _kind_of_pair(path):
             remedy = "give the folder alone, or two files with one graph each"
             raise InputError("is a folder with a pair of graphs, not one graph", path=path, remedy=remedy)
+        if find_table(path, "triples") is None and (files := rdf_files(path)):
+            return read_files(files, path)
         return read_triples_table(path)
     check_file(path)
     suffix = suffix_of(path)

@@ -4,10 +4,14 @@ ent_ids_1  ent_ids_2        number, URI
 rel_ids_1  rel_ids_2        number, URI (the numbers of corresponding relations are shared too)
 triples_1  triples_2        head, relation, tail by number
 sup_ent_ids  ref_ent_ids    seeds and test links by number
+
+Other programs ship it with other names: links as `sup_pairs`, `ref_pairs` and perhaps `valid_pairs`, and without the
+names of the relations.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,9 +36,11 @@ def read_dbp15k(folder: str | Path) -> GraphPair:
     shared number of a seed is missing from one of the id files, the other side's number or URI is used, with a note.
     """
     folder = data_folder(Path(folder))
-    notes = ["this layout has neither attributes nor validation links"]
-    link_paths = [folder / "sup_ent_ids", folder / "ref_ent_ids"]
-    seeds, tests = (tab_rows(path, ("source", "target")) for path in link_paths)
+    link_paths = [_find_links(folder, name) for name in ("sup", "ref")]
+    valid = folder / "valid_pairs"
+    link_paths += [valid] if valid.is_file() else []
+    notes = [f"this layout has {'no attributes' if valid in link_paths else 'neither attributes nor validation links'}"]
+    seeds, *_ = links = [tab_rows(path, ("source", "target")) for path in link_paths]
     uris = [_read_ids(folder / f"ent_ids_{side}") for side in (1, 2)]
     pairs = list(seeds.select("source", "target").iter_rows())
     decoders = (
@@ -46,22 +52,46 @@ def read_dbp15k(folder: str | Path) -> GraphPair:
     for side, column, decoder in zip((1, 2), ("source", "target"), decoders, strict=True):
         path, names = folder / f"triples_{side}", folder / f"rel_ids_{side}"
         rows = tab_rows(path, ("head", "relation", "tail"))
-        relations = _Decoder(names.name, _read_ids(names), {}, {}, "relation")
+        if names.is_file():
+            relations = _Decoder(names.name, _read_ids(names), {}, {}, "relation")
+        else:
+            own = {number: _own_name(number, side) for number in rows["relation"].unique()}
+            relations = _Decoder(path.name, own, {}, {}, "relation")
+            notes.append(f"{names.name} is absent, so the relations of this graph have no names")
         decoders_of = {"head": decoder, "relation": relations, "tail": decoder}
         triples = pl.DataFrame({name: one.decode(path, rows, name) for name, one in decoders_of.items()})
-        linked.append([decoder.decode(*file, column) for file in zip(link_paths, (seeds, tests), strict=True)])
+        linked.append([decoder.decode(*file, column) for file in zip(link_paths, links, strict=True)])
         if decoder.borrowed:
             notes.append(
                 f"{decoder.file}: {len(decoder.borrowed)} seeds are missing there, "
                 f"so the id or URI of the other graph stands in"
             )
-        entities = [*decoder.uris.values(), *linked[-1][0], *linked[-1][1]]
+        entities = [*decoder.uris.values(), *(uri for uris_of_file in linked[-1] for uri in uris_of_file)]
         graphs.append(KnowledgeGraph.build(triples, entities=entities))
-    train, test = (
+    train, test, *more = (
         LinkFile(path, tuple(sources), tuple(targets), np.full(len(rows), np.nan), tuple(rows["line"].to_list()))
-        for path, rows, sources, targets in zip(link_paths, (seeds, tests), *linked, strict=True)
+        for path, rows, sources, targets in zip(link_paths, links, *linked, strict=True)
     )
-    return make_pair(pair_name(folder), graphs, [train, None, test], notes=notes)
+    return make_pair(pair_name(folder), graphs, [train, more[0] if more else None, test], notes=notes)
+
+
+def _own_name(number: str, side: int) -> str:
+    """A name for a relation that has none. Both graphs use one number for relations that correspond.
+
+    So names begin with something that is different in each graph, which also decides their order.
+    """
+    digest = hashlib.sha256(f"{side} {number}".encode()).hexdigest()[:6]
+    return f"relation {digest} ({number} in triples_{side})"
+
+
+def _find_links(folder: Path, name: str) -> Path:
+    """The file of links `sup...` or `ref...` under one of its names."""
+    usual, other = folder / f"{name}_ent_ids", folder / f"{name}_pairs"
+    if usual.is_file() or other.is_file():
+        return usual if usual.is_file() else other
+    kind = "seeds" if name == "sup" else "test links"
+    problem = f"there is no such file, and no {other.name} either"
+    raise InputError(problem, path=usual, remedy=f"add the {kind} under one of these names, by the numbers of ent_ids")
 
 
 def data_folder(folder: Path) -> Path:

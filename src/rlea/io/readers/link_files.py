@@ -20,7 +20,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from rlea.errors import InputError
-from rlea.io.readers.columns import Columns, Table, named_table, read_table
+from rlea.io.readers.columns import Columns, Table, named_table, read_table, split_commas
 from rlea.io.readers.rdf import RDF_FORMATS, parse_rdf
 from rlea.io.readers.text import error_at, read_text, shown, split_tabs, suffix_of
 
@@ -86,8 +86,10 @@ def read_link_rows(path: str | Path) -> LinkFile:
     suffix = suffix_of(path)
     if suffix in RDF_FORMATS:
         return read_rdf_links(path)
-    if suffix in (".csv", ".parquet"):
+    if suffix == ".parquet":
         return links_of_table(read_table(path, LINKS))
+    if suffix == ".csv":
+        return links_of_table(named_table(path, split_commas(path, read_text(path)), LINKS))
     if suffix not in _TEXT and not path.is_dir() and path.exists():
         remedy = "give .tsv, .csv, .parquet, .sssom.tsv, .nt (owl:sameAs) or .rdf (Alignment API)"
         raise InputError(f"has the extension {suffix}, which is no format of links", path=path, remedy=remedy)

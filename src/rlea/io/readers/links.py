@@ -42,7 +42,7 @@ def make_pair(
     is the same link, the training has seen it, and if not, it contradicts that link.
     """
     source, target = graphs
-    all_notes = [*notes]
+    all_notes = [*source.notes, *target.notes, *notes]
     separated: list[Links] = []
     target_of: dict[int, int] = {}
     source_of: dict[int, int] = {}

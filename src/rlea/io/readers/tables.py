@@ -23,6 +23,7 @@ from rlea.graph import LITERAL_COLUMNS, KnowledgeGraph
 from rlea.io.readers.columns import TABLE_SUFFIXES, Columns, Table, read_table
 from rlea.io.readers.literals import normalised
 from rlea.io.readers.text import error_at, shown, suffix_of
+from rlea.io.readers.values import values_apart
 
 TABLES = {
     "triples": Columns(
@@ -53,11 +54,13 @@ def read_triples_table(path: str | Path) -> KnowledgeGraph:
 def graph_of_tables(tables: Mapping[str, Table]) -> KnowledgeGraph:
     """A graph from the tables triples and, if there are any, literals and names."""
     names = _names(tables["names"]) if "names" in tables else {}
+    tables, notes = values_apart(tables)
     graph = KnowledgeGraph.build(
         tables["triples"].frame.select(TABLES["triples"].required),
         _literals(tables["literals"]) if "literals" in tables else None,
         names={entity: name for entity, name in names.items() if name},
         entities=names,
+        notes=notes,
     )
     if not graph.num_entities:
         raise InputError("holds no triples", path=tables["triples"].path, remedy="give at least one triple")

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
 
 from rlea.errors import InputError
+from rlea.io.readers.compression import unpacked, without_packing
 
-GZIP_MAGIC = b"\x1f\x8b"
 UTF8_BOM = b"\xef\xbb\xbf"
 # The UTF-32 marks begin like the UTF-16 ones, so they come first.
 _FOREIGN_MARKS = (
@@ -29,13 +27,12 @@ def shown(text: str, limit: int = 80) -> str:
 
 
 def suffix_of(path: Path) -> str:
-    """The extension in lower case, looking through `.gz`.
+    """The extension in lower case, looking through that of a compression.
 
     >>> suffix_of(Path("dump.NT.gz"))
     '.nt'
     """
-    name = path.name.lower()
-    return Path(name.removesuffix(".gz")).suffix
+    return Path(without_packing(path.name.lower())).suffix
 
 
 def check_file(path: Path) -> None:
@@ -51,18 +48,6 @@ def is_empty(path: Path) -> bool:
     return path.is_file() and path.stat().st_size == 0
 
 
-def unreadable(path: Path, error: OSError) -> InputError:
-    """The error for a file that the system does not let us read."""
-    reason = (error.strerror or "unknown reason").lower()
-    return InputError(f"cannot be read ({reason})", path=path, remedy="check the file and its permissions")
-
-
-def broken_gzip(path: Path) -> InputError:
-    """The error for a compressed file that was cut off or damaged."""
-    remedy = "fetch or compress the file again, or unpack it first"
-    return InputError("the gzip data is damaged or cut off", path=path, remedy=remedy)
-
-
 def check_marks(path: Path, head: bytes) -> None:
     """Raise if the first bytes of a file are the byte order mark of an encoding that is not UTF-8."""
     for mark, encoding in _FOREIGN_MARKS:
@@ -71,23 +56,19 @@ def check_marks(path: Path, head: bytes) -> None:
 
 
 def read_bytes(path: Path) -> bytes:
-    """The content of a file, unpacked if it is gzip (judged by its first bytes, not its name)."""
+    """The content of a file, unpacked if it is compressed (judged by its first bytes, not its name)."""
     check_file(path)
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise unreadable(path, error) from error
-    if content.startswith(GZIP_MAGIC):
-        try:
-            content = gzip.decompress(content)
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise broken_gzip(path) from error
-    return content
+    with unpacked(path) as stream:
+        return stream.read()
 
 
 def read_text(path: Path) -> str:
     """The text of a UTF-8 file without its byte order mark; never empty."""
-    content = read_bytes(path)
+    return decoded(path, read_bytes(path))
+
+
+def decoded(path: Path, content: bytes) -> str:
+    """As `read_text`, for the content of a file."""
     check_marks(path, content[:4])
     content = content.removeprefix(UTF8_BOM)
     try:
@@ -96,12 +77,17 @@ def read_text(path: Path) -> str:
         line = content.count(b"\n", 0, error.start) + 1
         problem = f"is not UTF-8 (byte 0x{content[error.start]:02x})"
         raise InputError(problem, path=path, line=line, remedy=SAVE_AS_UTF8) from error
+    check_text(path, text)
+    return text
+
+
+def check_text(path: Path, text: str) -> None:
+    """Raise unless there is text, and no zero byte in it."""
     if (position := text.find("\x00")) >= 0:
         line = text.count("\n", 0, position) + 1
         raise InputError("holds a zero byte, so it is no text file", path=path, line=line, remedy=SAVE_AS_UTF8)
     if not text.strip():
         raise InputError("is empty", path=path, remedy="give a file with at least one row")
-    return text
 
 
 def tab_rows(path: Path, columns: Sequence[str], *, keep_tabs: bool = False) -> pl.DataFrame:

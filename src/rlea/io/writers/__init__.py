@@ -8,7 +8,7 @@ from pathlib import Path
 from rlea.errors import InputError
 from rlea.io.writers.alignment_api import put_links_alignment
 from rlea.io.writers.atomic import atomic, check_writable, write_all
-from rlea.io.writers.rows import LinkRows
+from rlea.io.writers.rows import LinkRows, blank_note
 from rlea.io.writers.sameas import put_links_sameas
 from rlea.io.writers.sssom import MappingSet, justification_of, put_links_sssom
 from rlea.io.writers.tsv import put_links_tsv
@@ -18,6 +18,7 @@ __all__ = [
     "LinkRows",
     "MappingSet",
     "atomic",
+    "blank_note",
     "check_writable",
     "justification_of",
     "write_all",
@@ -61,8 +62,8 @@ def write_links(
     return write_all(writers)
 
 
-def write_links_file(path: str | Path, rows: LinkRows, *, about: MappingSet | None = None) -> None:
-    """Write links in the format that the file name ends in."""
+def write_links_file(path: str | Path, rows: LinkRows, *, about: MappingSet | None = None) -> tuple[str, ...]:
+    """Write links in the format that the file name ends in, and return notes on what it cannot hold."""
     path = Path(path)
     formats = {ending: name for name, (endings, _) in _LINK_FORMATS.items() for ending in endings}
     ending = max((one for one in formats if path.name.lower().endswith(one)), key=len, default=None)
@@ -70,10 +71,12 @@ def write_links_file(path: str | Path, rows: LinkRows, *, about: MappingSet | No
         remedy = f"use one of {', '.join(formats)}"
         raise InputError("has no extension that names a format of links", path=path, remedy=remedy)
     write_all({path: _writer(formats[ending], path, rows, about)})
+    return (blank_note(rows.num_blank),) if rows.num_blank and formats[ending] != "tsv" else ()
 
 
 def _writer(name: str, path: Path, rows: LinkRows, about: MappingSet | None) -> Callable[[Path], None]:
-    return lambda temporary: _LINK_FORMATS[name][1](temporary, rows, about or MappingSet(), path)
+    written = rows if name == "tsv" else rows.without_blank()
+    return lambda temporary: _LINK_FORMATS[name][1](temporary, written, about or MappingSet(), path)
 
 
 def _text_writer(content: str) -> Callable[[Path], None]:

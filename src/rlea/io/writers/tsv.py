@@ -16,12 +16,16 @@ _BREAKS = re.compile(r"[\t\n\r]")
 def put_links_tsv(path: Path, rows: LinkRows, *, shown: str | Path | None = None) -> None:
     """Write links, the most confident first, with the names of both entities where they are known.
 
-    Tabs and line breaks in a name become blanks: it is for people to read. Errors name `shown`.
+    Tabs and line breaks in a name become blanks: it is for people to read. Where there are blank nodes, two columns
+    have the paths to them. Errors name `shown`.
     """
     header, columns = ["source", "target", "confidence"], [rows.sources, rows.targets, rows.printed_confidences()]
     if rows.source_names or not len(rows):
         header += ["source_label", "target_label"]
         columns += [[_BREAKS.sub(" ", name) for name in names] for names in (rows.source_names, rows.target_names)]
+    if rows.source_paths:
+        header += ["source_path", "target_path"]
+        columns += [[_BREAKS.sub(" ", one) for one in paths] for paths in (rows.source_paths, rows.target_paths)]
     put_table(path, header, zip(*columns, strict=True), shown=shown)
 
 

@@ -74,13 +74,19 @@ def read_inputs(folder: Path, record: dict[str, Any]) -> GraphPair:
             remedy="align again, or in Python give the pair to `rlea.views.explain.explain` or "
             "`rlea.commands.write_report`",
         )
-    files = ("source", "target", "seeds", "valid", "gold")
-    places = {name: _find_file(folder, inputs[name]) for name in files if name in inputs}
+    files = ("source", "target", "seeds", "valid", "gold", "source_query", "target_query")
+    places: dict[str, Any] = {name: _find_file(folder, inputs[name]) for name in files if name in inputs}
+    if inputs.get("endpoint_limit", "").isdigit():
+        places["endpoint_limit"] = int(inputs["endpoint_limit"])
     return read(places.pop("source"), places.pop("target", None), fold=inputs.get("fold"), **places)
 
 
-def _find_file(folder: Path, recorded: str) -> Path:
+def _find_file(folder: Path, recorded: str) -> Path | str:
     """A file where it was recorded or, if it was moved together with the run, at the same place relative to the run."""
+    from rlea.io.readers.places import is_elsewhere
+
+    if is_elsewhere(recorded):
+        return recorded
     path = Path(recorded)
     tails = [Path(*path.parts[first:]) for first in range(1, len(path.parts))]
     for place in (path, *(parent / tail for parent in folder.resolve().parents[:2] for tail in tails)):
