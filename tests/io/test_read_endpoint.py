@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import parse_qs, urlencode
 
 import pytest
 
@@ -233,6 +235,18 @@ def test_an_answer_that_is_no_result():
         handler.wfile.write(b"<html>Welcome</html>")
 
     with serving(respond) as address, pytest.raises(InputError, match="no SPARQL result in JSON"):
+        read_endpoint(f"sparql+{address}")
+
+
+def test_an_endpoint_that_knows_no_pages():
+    endpoint = Endpoint(dump(70))
+
+    def respond(handler, body):
+        query = parse_qs(body.decode())["query"][0]
+        unpaged = re.sub(r" FILTER.* }|OFFSET.*", lambda match: "}" if "FILTER" in match[0] else "", query)
+        endpoint.answer(handler, urlencode({"query": unpaged}).encode())
+
+    with serving(respond) as address, pytest.raises(InputError, match="sends the same rows again"):
         read_endpoint(f"sparql+{address}")
 
 

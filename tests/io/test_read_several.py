@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 
 import pytest
 
@@ -149,6 +150,16 @@ def test_failures_of_the_web_are_sentences(files):
             read_place(wrong)
     with pytest.raises(InputError, match="there is one graph alone"):
         read(f"{address}/x.nt")
+
+
+def test_addresses_on_the_command_line(files, tmp_path, run_cli):
+    with serving(files.answer) as address:
+        graphs = [f"{address}/x.nt", f"{address}/y.ttl.gz"]
+        done = run_cli("align", *graphs, "--matcher", "mutual", "--embedding", "names", "--output", tmp_path / "out")
+        assert done.code == 0, done.err
+        assert run_cli("explain", tmp_path / "out", "http://e/1").code == 0
+    record = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert record["inputs"] == dict(zip(("source", "target"), graphs, strict=True))
 
 
 def test_addresses_with_other_letters(files):

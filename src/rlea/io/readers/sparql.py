@@ -152,12 +152,16 @@ class _Pages:
         """All pages that have rows."""
         first: str | None = None
         offset = number = short = 0
+        rows: list[Row] = []
         self.count = self._count()
         while True:
             number += 1
-            rows = self._page(number, first, offset)
+            before, rows = rows, self._page(number, first, offset)
             if not rows:
                 return
+            if rows == before:
+                problem = "sends the same rows again, whatever page is asked for"
+                raise InputError(problem, path=self.endpoint, remedy="read a dump of its graph")
             self.cap = max(self.cap, short)
             yield rows
             short = len(rows) if len(rows) < PAGE else 0
