@@ -285,7 +285,6 @@ BAD_GRAPHS = [
     ("x.tsv", "head\trelation\ttail\n", "no triples"),
     ("x.parquet", "not at all", "Parquet"),
     ("x.parquet", parquet({"head": ["a"] * 99})[:50], "Parquet"),
-    ("x.parquet", parquet({"a": ["x"], "b": ["y"]}), "no column head"),
     ("x.parquet", parquet({"head": ["a"], "relation": ["r"], "tail": [0.5]}), "column tail", "Float64"),
     ("x.parquet", parquet({"head": ["a", None], "relation": ["r", "r"], "tail": ["b", "b"]}), "row 2", "head"),
 ]
@@ -326,7 +325,7 @@ BAD_SOURCES = [
     ("x.rdf", RDF_XML.replace('"1.0"', '"1.0" encoding="klingon"'), "line 1", "klingon", "UTF-8"),
     ("x.rdf", RDF_XML.replace('"1.0"', '"1.0" encoding="ascii"').replace("s/2", "s/ü"), "line 4", "ascii"),
     ("x.rdf", '<!DOCTYPE r [<!ENTITY a "&b;"><!ENTITY b "&a;">]>\n<r xmlns="http://x/">&a;</r>', "line 2"),
-    ("x.tsv", "a\tr\tb\tc\n", "line 1", "4 fields"),
+    ("x.tsv", "a\tr\tb\tc\n", "a header and no rows"),
 ]
 # Links between two good graphs.
 BAD_SEEDS = [
@@ -440,7 +439,7 @@ OTHERS = [
     (lambda tmp: align(write(tmp / "all", {f"X_Y/{n}": c for n, c in OPENEA.items()}), tmp=tmp), "all", "in it: X_Y"),
     (lambda tmp: ["convert", str(tmp / "no.nt"), str(tmp / "out.nt")], "no.nt", "no such file"),
     (lambda tmp: align(write(tmp / "p", OPENEA), tmp / "t.nt", tmp=tmp), "p", "pair of graphs"),
-    (tables({"literals.tsv": "a\tlabel\tx\n"}), "tables", "no triples.tsv"),
+    (tables({"notes.md": "a\tlabel\tx\n"}), "tables", "no triples.tsv"),
     (tables({"triples.tsv": "a\tr\tb\n", "triples.csv": "a,r,b\n"}), "tables", "triples.csv and triples.tsv"),
     (tables({"triples.tsv": "a\tr\tb\n", "names.tsv": "a\tAnna\nb\tBea\na\tAnne\n"}), "names.tsv", "line 3", "'Anne'"),
     (tables({"triples.tsv": "a\tr\tb\n", "literals.tsv": "a\tlabel\n"}), "literals.tsv", "line 1", "2 fields"),

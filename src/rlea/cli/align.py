@@ -79,6 +79,21 @@ def align(
         Path | None, typer.Option(help="Known links to score the result with.", rich_help_panel=INPUT)
     ] = None,
     gold_complete: options.GoldComplete = False,
+    id_: Annotated[
+        str,
+        typer.Option(
+            "--id",
+            help="Of tables with a row an entity: the column that identifies rows; two with a comma if the tables "
+            "differ. Found by looking if not given.",
+            rich_help_panel=INPUT,
+        ),
+    ] = "",
+    name: Annotated[
+        str, typer.Option(help="The column that names rows, as --id is given.", rich_help_panel=INPUT)
+    ] = "",
+    columns: Annotated[
+        str, typer.Option(help="The columns to use, with commas; all by default.", rich_help_panel=INPUT)
+    ] = "",
     source_query: Annotated[
         Path | None,
         typer.Option(help="A CONSTRUCT query in a file, if SOURCE is an endpoint.", rich_help_panel=INPUT),
@@ -143,6 +158,8 @@ def align(
 
     Examples:
 
+      rlea align customers.csv clients.xlsx --output out
+
       rlea align people.nt.gz staff.ttl --seeds known.tsv --output out
 
       rlea align D_W_15K_V1 --fold 1 --embedding aligne
@@ -184,6 +201,9 @@ def align(
                 source_query=source_query,
                 target_query=target_query,
                 endpoint_limit=endpoint_limit,
+                id_column=id_,
+                name_column=name,
+                columns=columns,
                 progress=report,
             )
         checkpoint = None if output is None else output / "training.checkpoint"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from rlea.io.readers.link_files import LinkFile, read_link_rows
 from rlea.io.readers.links import make_pair
 from rlea.io.readers.memory import graph_in_memory, links_in_memory
 from rlea.io.readers.places import is_elsewhere, is_path, is_paths, read_place, recorded, short_name
+from rlea.io.readers.rows import RowOptions
 from rlea.io.readers.sparql import LIMIT, is_endpoint
 from rlea.progress import Progress, silent
 
@@ -29,14 +31,17 @@ def read(
     source_query: str | Path | None = None,
     target_query: str | Path | None = None,
     endpoint_limit: int = LIMIT,
+    id_column: str = "",
+    name_column: str = "",
+    columns: str | Sequence[str] = (),
     progress: Progress = silent,
 ) -> GraphPair:
     """A benchmark folder, or two graphs of one's own with optional links.
 
     Each graph is one of
 
-    - a path (text or `Path`): an RDF file, a table of triples, a folder of tables or of RDF files, or a pattern for
-      names of RDF files (`dumps/*.nt.gz`);
+    - a path (text or `Path`): an RDF file, a table of triples, a table or database with a row an entity, a folder of
+      tables or of RDF files, or a pattern for names of RDF files (`dumps/*.nt.gz`); "-" is a table on standard input;
     - a list of paths of RDF files, which together are one graph;
     - the address of a file (`https://...`), or of a SPARQL endpoint (`sparql+https://...`), of which all triples are
       read, or those of the CONSTRUCT query in the file `source_query` or `target_query`; at most `endpoint_limit`;
@@ -45,6 +50,10 @@ def read(
     - a dict with such a frame or iterable as `triples` and, if need be, `literals` (entity, attribute, value and
       optionally datatype, language) and `names` (entity, name), as in a folder of tables;
     - an rdflib `Graph` or `Dataset`, or a pyoxigraph `Store` or `Dataset`.
+
+    Of a table with a row an entity, `id_column` identifies rows, `name_column` names them, and `columns` are
+    those to use; what is not given is found by looking. Where the two tables differ, give both with a comma
+    ("sku,article"); `columns` are those of both.
 
     Links (`seeds` to learn from, `valid` to choose settings by, `gold` to score with) are a path, a frame with the
     columns source, target and optionally confidence, an iterable of such tuples, or a dict source -> target.
@@ -63,6 +72,16 @@ def read(
     inputs |= {f"{side}_query": recorded(query) for side, query in queries.items() if query is not None}
     if endpoint_limit != LIMIT:
         inputs["endpoint_limit"] = str(endpoint_limit)
+    rows = row_options(id_column, name_column, columns)
+    inputs |= {
+        key: text
+        for key, text in {
+            "id_column": id_column,
+            "name_column": name_column,
+            "columns": ",".join(rows[0].columns),
+        }.items()
+        if text
+    }
     endpoints = [side for side in queries if is_path(given[side]) and is_endpoint(str(given[side]))]
     options = {f"--{side}-query": queries[side] is not None and side not in endpoints for side in queries}
     for option, is_wrong in {**options, "--endpoint-limit": endpoint_limit != LIMIT and not endpoints}.items():
@@ -83,14 +102,14 @@ def read(
         raise InputError("--fold is for benchmark folders", remedy="leave it out for two graphs of your own")
     sides = {"source": source, "target": target}
     graphs = []
-    for side, one in sides.items():
+    for (side, one), own in zip(sides.items(), rows, strict=True):
         if is_path(one) or is_paths(one):
-            graphs.append(read_place(one, query=queries[side], limit=endpoint_limit, progress=progress))
+            graphs.append(read_place(one, query=queries[side], limit=endpoint_limit, rows=own, progress=progress))
         else:
             graphs.append(graph_in_memory(one, side))
     splits = [None if value is None else _read_links(value, name) for name, value in links.items()]
-    name = "-".join(short_name(one) if is_path(one) else side for side, one in sides.items())
-    pair = make_pair(name, graphs, splits, default_pool="all", inputs=inputs)
+    title = "-".join(short_name(one) if is_path(one) else side for side, one in sides.items())
+    pair = make_pair(title, graphs, splits, default_pool="all", inputs=inputs)
     if gold is not None and not len(pair.test):
         place = gold if is_path(gold) else "gold"
         raise InputError("no gold link is left to score with", path=place, remedy="give links that are not seeds")
@@ -98,6 +117,21 @@ def read(
         note = "there are no seeds: matching starts from what the two graphs have in common"
         pair = replace(pair, notes=(*pair.notes, note))
     return pair
+
+
+def row_options(id_column: str, name_column: str, columns: str | Sequence[str]) -> tuple[RowOptions, RowOptions]:
+    """What a user says of the columns of two tables: one name for both, or two with a comma."""
+    ids, names = _both(id_column, "--id"), _both(name_column, "--name")
+    wanted = columns.split(",") if isinstance(columns, str) else columns
+    kept = tuple(part.strip() for part in wanted if part.strip())
+    return RowOptions(ids[0], names[0], kept), RowOptions(ids[1], names[1], kept)
+
+
+def _both(text: str, option: str) -> tuple[str, str]:
+    parts = [part.strip() for part in text.split(",")]
+    if len(parts) > 2 or (len(parts) == 2 and not all(parts)):
+        raise InputError(f"{option} is {text!r}", remedy="name one column, or one of each table with a comma between")
+    return parts[0], parts[-1]
 
 
 def _read_links(value: Any, name: str) -> LinkFile:

@@ -7,27 +7,22 @@ from pathlib import Path
 
 from rlea.errors import InputError
 from rlea.graph import GraphPair, KnowledgeGraph
-from rlea.io.readers.columns import TABLE_SUFFIXES, named_table, split_commas
+from rlea.io.readers.columns import TABLE_SUFFIXES
 from rlea.io.readers.dbp15k import is_dbp15k, read_dbp15k
 from rlea.io.readers.openea import read_openea
 from rlea.io.readers.rdf import RDF_FORMATS, read_rdf
-from rlea.io.readers.tables import TABLES, find_table, graph_of_tables, read_triples_table
-from rlea.io.readers.text import check_file, read_text, suffix_of
+from rlea.io.readers.row_files import ROW_SUFFIXES, STANDARD_INPUT
+from rlea.io.readers.rows import GUESS, RowOptions, has_rows, read_rows, row_files
+from rlea.io.readers.tables import TABLES, find_table, read_triples_table
+from rlea.io.readers.text import check_file, suffix_of
 
 __all__ = ["GRAPH_READERS", "is_pair", "read_graph", "read_pair"]
-
-
-def _read_csv(path: Path) -> KnowledgeGraph:
-    """Triples as CSV, under any compression."""
-    rows = split_commas(path, read_text(path))
-    return graph_of_tables({"triples": named_table(path, rows, TABLES["triples"])})
 
 
 # Extension -> the function that reads a graph from such a file.
 GRAPH_READERS: dict[str, Callable[[Path], KnowledgeGraph]] = {
     **dict.fromkeys(RDF_FORMATS, read_rdf),
     **dict.fromkeys(TABLE_SUFFIXES, read_triples_table),
-    ".csv": _read_csv,
 }
 
 
@@ -37,10 +32,11 @@ def is_pair(path: str | Path) -> bool:
     return path.is_dir() and bool(_kind_of_pair(path))
 
 
-def read_graph(path: str | Path) -> KnowledgeGraph:
-    """One graph: an RDF file or a table of triples by its extension, or several RDF files (see `several`).
+def read_graph(path: str | Path, rows: RowOptions = GUESS) -> KnowledgeGraph:
+    """One graph: an RDF file, a table of triples or with a row an entity, or several files (see `several`).
 
-    A folder is one of tables (see `tables`) or has RDF files and nothing else.
+    A folder holds the tables of one graph (see `tables`), or RDF files and nothing else, or tables with a row an entity
+    and nothing else. `rows` is for these.
     """
     from rlea.io.readers.several import is_pattern, matching_files, rdf_files, read_files
 
@@ -51,14 +47,25 @@ def read_graph(path: str | Path) -> KnowledgeGraph:
         if find_table(path, "triples") is None and _kind_of_pair(path):
             remedy = "give the folder alone, or two files with one graph each"
             raise InputError("is a folder with a pair of graphs, not one graph", path=path, remedy=remedy)
-        if find_table(path, "triples") is None and (files := rdf_files(path)):
-            return read_files(files, path)
+        if not any(find_table(path, stem) for stem in TABLES):
+            if files := rdf_files(path):
+                return read_files(files, path)
+            if row_files(path):
+                return read_rows(path, rows)
         return read_triples_table(path)
+    if str(path) == STANDARD_INPUT:
+        return read_rows(path, rows)
     check_file(path)
     suffix = suffix_of(path)
+    if suffix in ROW_SUFFIXES and (rows.is_given or has_rows(path)):
+        return read_rows(path, rows)
     if suffix not in GRAPH_READERS:
         problem = f"has the extension {suffix or '(none)'}, which is no format of graphs"
-        raise InputError(problem, path=path, remedy=f"name it by its format: {', '.join(GRAPH_READERS)}")
+        raise InputError(
+            problem,
+            path=path,
+            remedy=f"name it by its format: {', '.join(dict.fromkeys((*GRAPH_READERS, *ROW_SUFFIXES)))}",
+        )
     return GRAPH_READERS[suffix](path)
 
 

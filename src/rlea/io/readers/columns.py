@@ -7,11 +7,12 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
 from rlea.errors import InputError
-from rlea.io.readers.text import check_file, check_filled, ragged, read_text, shown, split_tabs
+from rlea.io.readers.text import check_file, check_filled, ragged, read_text, shown, split_tabs, suffix_of
 
 TABLE_SUFFIXES = (".tsv", ".csv", ".parquet", ".txt")
 
@@ -59,11 +60,10 @@ def read_table(path: Path, columns: Columns) -> Table:
     In TSV quotes have no meaning; CSV is read by the common rules (RFC 4180). Columns of no interest are ignored where
     there is a header. Optional columns come with empty strings for missing values.
     """
-    name = path.name.lower().removesuffix(".gz")
-    if name.endswith(".parquet"):
-        return _read_parquet(path, columns)
+    if suffix_of(path) == ".parquet":
+        return frame_table(path, read_parquet(path), columns)
     text = read_text(path)
-    raw = split_commas(path, text) if name.endswith(".csv") else split_tabs(path, text)
+    raw = split_commas(path, text) if suffix_of(path) == ".csv" else split_tabs(path, text)
     return named_table(path, raw, columns)
 
 
@@ -86,28 +86,30 @@ def named_table(path: Path, raw: pl.DataFrame, columns: Columns) -> Table:
         width = len(first)
         if not len(columns.required) <= width <= len(columns.in_order):
             wanted = columns.required if width < len(columns.required) else columns.in_order
-            separator = "commas" if path.name.lower().removesuffix(".gz").endswith(".csv") else "tabs"
+            separator = "commas" if suffix_of(path) == ".csv" else "tabs"
             raise ragged(path, line, width, wanted, separator, " ".join(first))
         frame = raw.rename({str(number): name for number, name in enumerate(columns.in_order[:width])})
     check_filled(path, frame, columns.must_be_filled)
     return Table(path, frame, "line")
 
 
-def split_commas(path: Path, text: str, delimiter: str = ",", *, strict: bool = True) -> pl.DataFrame:
+def split_commas(
+    path: Path, text: str, delimiter: str = ",", *, strict: bool = True, quoting: Any = csv.QUOTE_MINIMAL
+) -> pl.DataFrame:
     """CSV text as string columns named "0", "1", ... and `line`, the line on which each row begins."""
     fields: list[list[str]] = []  # by column, which spares a million small lists
     lines: list[int] = []
     limit = csv.field_size_limit(2**31 - 1)  # long abstracts are real; the default is 128 KiB
     begin = 1
     try:
-        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=strict)
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=strict, quoting=quoting)
         for row in reader:
             if len(row) > 1 or (row and row[0].strip()):
                 if not fields:
                     fields = [[] for _ in row]
                 if len(row) != len(fields):
                     names = [str(number) for number in range(len(fields))]
-                    separator = "commas" if delimiter == "," else "tabs"
+                    separator = {",": "commas", "\t": "tabs"}.get(delimiter, shown(delimiter))
                     raise ragged(path, begin, len(row), names, separator, delimiter.join(row))
                 for column, value in zip(fields, row, strict=True):
                     column.append(value)
@@ -136,14 +138,14 @@ def _check_header(path: Path, header: Sequence[str], columns: Columns, line: int
             raise InputError(f"has the column {name} twice", path=path, line=line, remedy=remedy)
 
 
-def _read_parquet(path: Path, columns: Columns) -> Table:
+def read_parquet(path: Path) -> pl.DataFrame:
+    """The frame of a Parquet file."""
     check_file(path)
     try:
-        raw = pl.read_parquet(path)
+        return pl.read_parquet(path)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         remedy = "write it again as Parquet, or give TSV or CSV"
         raise InputError("is no Parquet file or is damaged", path=path, remedy=remedy) from error
-    return frame_table(path, raw, columns)
 
 
 def frame_table(path: Path, raw: pl.DataFrame, columns: Columns) -> Table:

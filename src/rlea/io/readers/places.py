@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from rlea.graph import KnowledgeGraph
 from rlea.io.readers import read_graph
+from rlea.io.readers.rows import GUESS, RowOptions
 from rlea.io.readers.several import is_pattern, read_files
 from rlea.io.readers.sparql import LIMIT, is_endpoint, read_endpoint
 from rlea.io.readers.web import download, is_url
@@ -34,20 +35,28 @@ def is_elsewhere(text: str) -> bool:
 
 
 def read_place(
-    place: Any, *, query: str | Path | None = None, limit: int = LIMIT, progress: Progress = silent
+    place: Any,
+    *,
+    query: str | Path | None = None,
+    limit: int = LIMIT,
+    rows: RowOptions = GUESS,
+    progress: Progress = silent,
 ) -> KnowledgeGraph:
-    """The graph that a text, a path or a list of these names; `query` and `limit` are for endpoints."""
+    """The graph that a text, a path or a list of these names.
+
+    `query` and `limit` are for endpoints, `rows` for tables with a row an entity.
+    """
     text = "" if is_paths(place) else str(place)
     if is_endpoint(text):
         return read_endpoint(text, query, limit=limit, progress=progress)
     if is_url(text):
         path, notes = download(text, progress)
-        graph = read_graph(path)
+        graph = read_graph(path, rows)
         return replace(graph, notes=(*notes, *graph.notes))
     if is_paths(place):
         files = [download(str(one), progress)[0] if is_url(str(one)) else Path(one) for one in place]
         return read_files(files, files[0])
-    return read_graph(place)
+    return read_graph(place, rows)
 
 
 def recorded(place: Any) -> str:

@@ -2,7 +2,7 @@
 
 A graph is either one file of triples or a folder with
 
-    triples.{tsv,csv,parquet}    head, relation, tail
+    triples.{tsv,csv,parquet}    head, relation, tail                             (optional beside one of the others)
     literals.{tsv,csv,parquet}   entity, attribute, value[, datatype, language]   (optional)
     names.{tsv,csv,parquet}      entity, name                                     (optional)
 
@@ -44,11 +44,15 @@ def read_triples_table(path: str | Path) -> KnowledgeGraph:
     path = Path(path)
     if not path.is_dir():
         return graph_of_tables({"triples": read_table(path, TABLES["triples"])})
-    if find_table(path, "triples") is None:
-        remedy = "put the graph's triples there under one of these names"
-        raise InputError("has no triples.tsv, triples.csv or triples.parquet", path=path, remedy=remedy)
-    found = {stem: find_table(path, stem) for stem in TABLES}
-    return graph_of_tables({stem: read_table(file, TABLES[stem]) for stem, file in found.items() if file})
+    found = {stem: file for stem in TABLES if (file := find_table(path, stem)) is not None}
+    if not found:
+        problem = "has no triples.tsv, triples.csv or triples.parquet, nor tables of literals or names"
+        raise InputError(problem, path=path, remedy="put the graph's triples there under one of these names")
+    tables = {stem: read_table(file, TABLES[stem]) for stem, file in found.items()}
+    if "triples" not in tables:  # entities without relations
+        nothing = pl.DataFrame(schema=dict.fromkeys(TABLES["triples"].required, pl.String))
+        tables["triples"] = Table(path, nothing, "line")
+    return graph_of_tables(tables)
 
 
 def graph_of_tables(tables: Mapping[str, Table]) -> KnowledgeGraph:

@@ -78,6 +78,7 @@ def read_inputs(folder: Path, record: dict[str, Any]) -> GraphPair:
     places: dict[str, Any] = {name: _find_file(folder, inputs[name]) for name in files if name in inputs}
     if inputs.get("endpoint_limit", "").isdigit():
         places["endpoint_limit"] = int(inputs["endpoint_limit"])
+    places |= {name: inputs[name] for name in ("id_column", "name_column", "columns") if name in inputs}
     return read(places.pop("source"), places.pop("target", None), fold=inputs.get("fold"), **places)
 
 
