@@ -2,9 +2,9 @@
 
     python benchmarks/reconcile.py --data DIR --json results/reconcile.json
 
-- right: names of one side of a pair as queries against the other side, gold known. Half of the counterparts, or none, are
-  taken out of the graph that is served, so that half of the queries have no answer. Without properties, and for tables
-  with the columns beside the name.
+- right: names of one side of a pair as queries against the other side, gold known. Half of the counterparts, or none,
+  are taken out of the graph that is served, so that half of the queries have no answer, or all have one. Without
+  properties, and for tables with the columns beside the name.
 - cost: a synthetic graph, asked by HTTP from another process, one request after the other: batches of 1 and of 10
   misspelt names. Candidates are compared with those of a search through all names.
 """
@@ -77,11 +77,13 @@ def measure_right(name, served, asking, gold, properties, share):
         "matches": int(match.sum()),
         "match_precision": float(right[match].mean()) if match.any() else None,
         "match_recall": float((right & match).sum() / there.sum()),
+        # Of every tenth of confidence: queries, mean confidence, share that is right.
         "reliability": [
-            [int((bins == k).sum()), round(float(confidences[bins == k].mean()), 3), round(float(right[bins == k].mean()), 3)]
-            for k in range(10) if (bins == k).any()
+            [int(own.sum()), round(float(confidences[own].mean()), 3), round(float(right[own].mean()), 3)]
+            for own in (bins == k for k in range(10))
+            if own.any()
         ],
-    }  # fmt: skip
+    }
 
 
 def ask(address, queries):
