@@ -441,14 +441,16 @@ def reconcile_table() -> str:
 
 def reconcile_cost() -> str:
     (row,) = [row for row in load("reconcile.json")["rows"] if row["part"] == "cost"]
-    return (
-        f"{row['entities']:,} entities, {row['queries']:,} misspelt names, one request after the other by HTTP: 95 % of the"
-        f" batches of 1 are\nanswered within {row['batch_1_p95_ms']:.0f} ms, of 10 within {row['batch_10_p95_ms']:.0f} ms"
-        f" (half within {row['batch_1_p50_ms']:.1f} and {row['batch_10_p50_ms']:.0f} ms). Reading, indexing and"
-        f" calibrating\ntake {row['start_seconds']:.0f} s, memory is {row['memory_mb']:,.0f} MB, and"
-        f" {row['candidate_recall']:.1%} of the ten best names by brute force are found\n"
-        "(`python benchmarks/reconcile.py`)."
-    )
+    one, ten = ((f"{row[f'batch_{n}_p50_ms']:.0f} ms", f"{row[f'batch_{n}_p95_ms']:.0f} ms") for n in (1, 10))
+    rows = [
+        ["entities", f"{row['entities']:,}"],
+        [f"a batch of 1 query: median, 95 % within ({row['queries']:,} misspelt names, by HTTP)", ", ".join(one)],
+        ["a batch of 10", ", ".join(ten)],
+        ["reading, indexing and calibrating", f"{row['start_seconds']:.0f} s"],
+        ["memory", f"{row['memory_mb']:,.0f} MB"],
+        ["of the ten best names by comparing all, found", f"{row['candidate_recall']:.1%}"],
+    ]
+    return slim(markdown_table(["one request after the other", ""], rows))
 
 
 def main() -> None:

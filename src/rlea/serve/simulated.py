@@ -9,7 +9,7 @@ import numpy as np
 
 from rlea.serve.facts import Facts
 
-EDITS = (0.0, 0.0, 0.2, 0.5, 1.0, 1.5)  # per word of a name: from none to names that have little in common
+EDITS = (0.0, 0.0, 0.2, 0.5, 1.0, 1.5, 2.0)  # per word of a name: from none to names that have little in common
 WITH_PROPERTIES = 0.5  # share of queries
 MOST_PROPERTIES = 3
 WRONG = 0.3  # share of values that are another entity's: sources contradict each other
@@ -31,7 +31,7 @@ def change_name(name: str, others: Sequence[str], rng: np.random.Generator) -> s
             words = [*words[place:], *words[:place]]
         elif kind == 3 and len(words) > 2:
             more = others[int(rng.integers(len(others)))].split()
-            words[place:place] = more[:1]
+            words[place:place] = [more[int(rng.integers(len(more)))]] if more else []
         else:
             words[place] = _change_letter(words[place], rng)
     return " ".join(words) or name
