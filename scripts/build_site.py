@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
+WIDTH = 100  # letters of a line of code
 
 
 def command_reference() -> str:
@@ -94,13 +95,16 @@ def python_reference() -> str:
     return "\n".join(lines) + "\n"
 
 
-def signature(name: str, thing: object) -> list[str]:
-    """How it is called, as code."""
+def signature(name: str, thing: Any) -> list[str]:
+    """How it is called, as code; a line for each parameter where one line is too long."""
     try:
-        found = str(inspect.signature(thing))  # type: ignore[arg-type]
+        found = str(inspect.signature(thing))
     except (TypeError, ValueError):
         return []
-    found = re.sub(r"'([^']*)'", r"\1", re.sub(r"<(?:factory|function)[^>]*>", "...", found))
+    found = re.sub(r"<(?:factory|function)[^>]*>", "...", found)
+    found = re.sub(r"((?:: |-> ))'([^']*)'", r"\1\2", found)  # annotations are kept as strings
+    if len(name + found) > WIDTH:
+        found = re.sub(r", (?=\*{0,2}\w+: |\*, )", ",\n    ", found.replace("(", "(\n    ", 1))
     return ["```python", f"{name}{found}", "```", ""]
 
 

@@ -1,5 +1,7 @@
 """The search finds what comparing all names would find; confidences are right as often as they say."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,7 +11,7 @@ import rlea
 from rlea.serve.agreement import agreement, left_over, read_value
 from rlea.serve.confidence import Confidence, Evidence
 from rlea.serve.name_search import NameSearch, pieces_of
-from rlea.serve.reconciler import Query, Reconciler, Wanted
+from rlea.serve.reconciler import Candidate, Query, Reconciler, Wanted, _is_sure
 from rlea.serve.simulated import change_name
 
 
@@ -105,6 +107,21 @@ def test_equal_candidates_share_a_confidence_equally(towns):
         shares = towns.confidence.of([one] * number, 10)
         assert shares == [shares[0]] * number
         assert sum(shares) <= 1
+
+
+def test_a_short_name_with_a_word_too_many_is_no_match(towns):
+    state = "http://x.example/state"
+    alone = towns.candidates(Query("Hazelwick Time"))[0]
+    told = towns.candidates(Query("Hazelwick Time", ((state, (Wanted("South Marland"), Wanted("Ostrava"))),)))[0]
+    assert towns.graph.names[alone.entity] == towns.graph.names[told.entity] == "Hazelwick"
+    assert alone.evidence.left_over == pytest.approx(1 / 3)
+    assert not alone.is_match
+    assert told.confidence > alone.confidence
+    sure = Candidate(0, 0.95, Evidence(0.95, 0.9, 0.2))
+    assert not _is_sure(sure, "Oslo Time")
+    assert _is_sure(sure, "A Survey of Time in Oslo")
+    assert _is_sure(replace(sure, evidence=Evidence(0.95, 0.9, 0.2, support=0.5)), "Oslo Time")
+    assert not _is_sure(replace(sure, confidence=0.89), "A Survey of Time in Oslo")
 
 
 def test_weights_are_found_again():

@@ -20,6 +20,7 @@ from rlea.serve.simulated import change_name, draw_properties
 COMPARED = 30  # candidates by name that are compared in full: namesakes are told apart by properties
 SURE = 0.9  # confidence from which on a candidate is called a match ...
 NEAR = 0.05  # ... unless another one has as much as this
+SHORT = 3  # words of a short name
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class Reconciler:
         shares = self.confidence.of(evidence, _num_letters(query.text))
         order = sorted(range(len(ids)), key=lambda k: (-shares[k], -evidence[k].similarity, ids[k]))
         found = [Candidate(ids[k], shares[k], evidence[k]) for k in order[:limit]]
-        if found and _is_sure(found[0]) and all(shares[k] < NEAR for k in order[1:]):
+        if found and _is_sure(found[0], query.text) and all(shares[k] < NEAR for k in order[1:]):
             found[0] = replace(found[0], is_match=True)
         return found
 
@@ -142,10 +143,13 @@ class Reconciler:
         return Confidence.fit(queries, answers)
 
 
-def _is_sure(best: Candidate) -> bool:
-    """A word too many or too few ("Oslo", "Oslo Time") may mean another entity, unless values agree."""
+def _is_sure(best: Candidate, text: str) -> bool:
+    """In a short name a word too many or too few ("Oslo", "Oslo Time") may mean another entity, unless values agree."""
     evidence = best.evidence
-    return best.confidence >= SURE and (evidence.left_over == 0 or evidence.support > evidence.conflict)
+    is_short = len(read_value(text).words) <= SHORT
+    return best.confidence >= SURE and not (
+        is_short and evidence.left_over > 0 and evidence.support <= evidence.conflict
+    )
 
 
 def _agree(wanted: Wanted, value: Fact) -> float:
