@@ -1,5 +1,8 @@
 """The search finds what comparing all names would find; confidences are right as often as they say."""
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -167,6 +170,29 @@ def test_the_same_graph_gives_the_same_answers(towns):
     query = Query("Hazle Port", (("http://x.example/state", (Wanted("Ostrava"),)),))
     assert again.candidates(query) == towns.candidates(query)
     assert again.confidence.weights.tolist() == towns.confidence.weights.tolist()
+
+
+def test_answers_do_not_depend_on_the_order_of_sets(towns_file):
+    """Python draws a new order of texts in sets for every process."""
+    program = (
+        "import sys\n"
+        "from rlea.io.readers import read_graph\n"
+        "from rlea.serve.reconciler import Query, Reconciler\n"
+        "found = Reconciler(read_graph(sys.argv[1]))\n"
+        "print(found.confidence.weights.tolist(), [found.candidates(Query(text)) for text in ('Мосвка', 'Elm ford')])"
+    )
+    answers = {
+        subprocess.run(
+            [sys.executable, "-c", program, str(towns_file)],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(answers) == 1
+    assert "Evidence" in answers.pop()
 
 
 def test_names_of_any_kind_can_be_changed():

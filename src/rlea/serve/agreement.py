@@ -31,7 +31,7 @@ class Value(NamedTuple):
     grams: frozenset[str]  # ... of all words
 
 
-@lru_cache(maxsize=100_000)
+@lru_cache(maxsize=10_000)  # some kilobytes each
 def read_value(text: str) -> Value:
     """A value by its form: 1984 and 1984-05-02 are dates, 12.5 and 1,234 numbers, all else is text."""
     text = text.strip()[:LONGEST]

@@ -3,7 +3,7 @@
 The graph is its own null model. Its names, changed as people change names (typos, words dropped, added or turned
 round), are searched for twice: with the entity in the graph, which shows what right candidates look like, and without
 it, which shows what coincidence looks like. The weights are those that make the true answers most likely (conditional
-logit). No weight of evidence may be negative, so more similarity or agreement never lowers a confidence.
+logit). No weight of evidence may be negative: the best candidate never loses by more similarity or agreement.
 
 A query is taken to have its entity in the graph half of the time.
 """

@@ -28,7 +28,7 @@ LONGEST = 300  # letters of a text that are read
 def pieces_of(text: str) -> Counter[str]:
     """The pieces of a text and how often it has each; of another script, those of its Latin form as well."""
     text = text[:LONGEST]
-    forms = {plain(text), plain(transliterate(text))}
+    forms = dict.fromkeys((plain(text), plain(transliterate(text))))  # in this order: pieces are numbered as they come
     counts: Counter[str] = Counter()
     for form in forms:
         counts |= Counter(
