@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -119,13 +120,15 @@ def measure_cost(num_entities, num_queries):
         try:
             for size in (1, 10):
                 batches = [texts[k : k + size] for k in range(0, len(texts), size)]
-                seconds = []
+                seconds, before = [], cpu_seconds(process.pid)
                 for batch in [batches[0], *batches]:
                     asked = {f"q{k}": {"query": text} for k, text in enumerate(batch)}
                     seconds.append(ask(address, asked)[0])
                 milliseconds = 1000 * np.array(seconds[1:])
                 row[f"batch_{size}_p50_ms"] = float(np.percentile(milliseconds, 50))
                 row[f"batch_{size}_p95_ms"] = float(np.percentile(milliseconds, 95))
+                row[f"batch_{size}_cpu_ms"] = 1000 * (cpu_seconds(process.pid) - before) / len(seconds)
+            row["load"] = os.getloadavg()[0]  # processes that wanted a core: others slow the answers down
             lines = dict(line.split(":", 1) for line in status.read_text().splitlines())
             row["peak_memory_mb"] = int(lines["VmHWM"].split()[0]) * 1024 / 1e6
             row["memory_mb"] = int(lines["VmRSS"].split()[0]) * 1024 / 1e6
@@ -134,6 +137,12 @@ def measure_cost(num_entities, num_queries):
             process.wait()
     row["candidate_recall"] = recall_of(NameSearch.build(served), served, texts[:200])
     return row
+
+
+def cpu_seconds(process):
+    """The time that a process has worked, whatever else the machine does."""
+    fields = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def recall_of(search, graph, texts, k=10):
