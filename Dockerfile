@@ -1,4 +1,4 @@
-# rlea for the CPU: docker build -t rlea . && docker run --rm -v "$PWD:/data" rlea align a.nt b.nt --output out
+# rlea for the CPU. Not built by the tests. docker build -t rlea . && docker run --rm -v "$PWD:/data" rlea align a.nt b.nt --output out
 FROM python:3.11-slim
 
 WORKDIR /src

@@ -1,6 +1,6 @@
 """The Reconciliation Service API 0.2: requests as parameters in, answers as JSON or HTML out, no network here.
 
-The specification is at https://www.w3.org/community/reports/reconciliation/CG-FINAL-specs-0.2-20230410/.
+The specification is at https://reconciliation-api.github.io/specs/0.2/.
 """
 
 from __future__ import annotations
