@@ -7,7 +7,7 @@ BENCH ?= all
 # A file goes to one process, which makes its fixtures once; more than four processes would be short of memory.
 PARALLEL := -n auto --maxprocesses 4 --dist loadfile
 
-.PHONY: help demo test test-machines test-random test-slow check records bench clean
+.PHONY: help demo test test-machines test-random test-slow check records bench docs clean
 
 help:
 	@echo "make demo           align two real graphs that come with the package"
@@ -18,6 +18,7 @@ help:
 	@echo "make check          formatting, lint and types"
 	@echo "make records        which files of results/ are of an older program or other settings (ARGS=--all)"
 	@echo "make bench          measure speed and memory (BENCH=name for one)"
+	@echo "make docs           the pages of docs/ as a site with search, in build/site"
 
 $(BIN)/python:
 	@echo "== Creating $(VENV)"
@@ -37,6 +38,11 @@ $(VENV)/.installed-test: $(VENV)/.installed
 $(VENV)/.installed-bench: $(VENV)/.installed
 	@echo "== Installing what the benchmarks need"
 	$(PIP) -e '.[bench]'
+	@touch $@
+
+$(VENV)/.installed-docs: $(VENV)/.installed
+	@echo "== Installing what the site needs"
+	$(PIP) -e '.[docs]'
 	@touch $@
 
 demo: $(VENV)/.installed
@@ -64,6 +70,10 @@ check: $(VENV)/.installed-test
 
 bench: $(VENV)/.installed-bench
 	$(BIN)/python benchmarks/run.py $(BENCH)
+
+docs: $(VENV)/.installed-docs
+	@$(BIN)/python scripts/build_site.py
+	@echo "Read it with: $(BIN)/python -m http.server -d build/site"
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache

@@ -422,6 +422,40 @@ def filled(text: str, tables: dict) -> str:
     return text
 
 
+def reconcile_table() -> str:
+    head = ["names of", "known", "columns", "right first", "in 10", "ECE", "matches", "precision", "recall"]
+    rows = [
+        [
+            row["pair"],
+            f"{row['answerable'] / row['queries']:.0%}",
+            ", ".join(row["properties"]) or "none",
+            *(share(row[key]) for key in ("right_first", "right_in_10", "ece")),
+            f"{row['matches']:,}",
+            *(share(row[key]) for key in ("match_precision", "match_recall")),
+        ]
+        for row in load("reconcile.json")["rows"]
+        if row["part"] == "right"
+    ]
+    return markdown_table(head, rows)
+
+
+def reconcile_cost() -> str:
+    (row,) = [row for row in load("reconcile.json")["rows"] if row["part"] == "cost"]
+    one, ten = (
+        ", ".join(f"{row[f'batch_{size}_{key}_ms']:.0f} ms" for key in ("cpu", "p50", "p95")) for size in (1, 10)
+    )
+    rows = [
+        ["entities", f"{row['entities']:,}"],
+        ["a batch of 1: processor time, median until the answer, 95 % within", one],
+        ["a batch of 10: the same", ten],
+        ["load of the two cores meanwhile, by others as well", f"{row['load']:.0f}"],
+        ["reading, indexing and calibrating", f"{row['start_seconds']:.0f} s"],
+        ["memory", f"{row['memory_mb']:,.0f} MB"],
+        ["of the ten best names by comparing all, found", f"{row['candidate_recall']:.1%}"],
+    ]
+    return slim(markdown_table([f"{row['queries']:,} misspelt names by HTTP, one request after the other", ""], rows))
+
+
 def main() -> None:
     pages = {
         ROOT / "README.md": {
@@ -448,6 +482,7 @@ def main() -> None:
             "context-cost": context_cost_table,
             "confidence": confidence_table,
         },
+        ROOT / "docs" / "serve.md": {"reconcile": reconcile_table, "reconcile-cost": reconcile_cost},
     }
     changed = False
     for path, tables in pages.items():

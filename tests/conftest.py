@@ -33,6 +33,7 @@ DECISIONS = (
     "matchers/",
     "agent/",
     "evidence/",
+    "serve/test_reconciler.py",
     "test_explain.py",
     "views/test_explain_channels.py",
     "test_same_everywhere.py",
