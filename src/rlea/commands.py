@@ -333,7 +333,8 @@ def convert(source: Path, target: Path, *, to: str = "nt", fold: str | None = No
     elif looks_like_links(source):
         links = read_link_rows(source)
         certain = np.where(np.isnan(links.confidences), 1.0, links.confidences)
-        write_links_file(target, LinkRows.sort(links.sources, links.targets, certain))
+        labels = links.source_labels, links.target_labels
+        write_links_file(target, LinkRows.sort(links.sources, links.targets, certain, *labels))
         notes = links.notes
     else:
         notes = write_graph(target, read_graph(source))

@@ -8,12 +8,14 @@ from pathlib import Path
 from rlea.errors import InputError
 from rlea.io.writers.alignment_api import put_links_alignment
 from rlea.io.writers.atomic import atomic, check_writable, write_all
+from rlea.io.writers.link_tables import put_links_csv, put_links_jsonl, put_links_parquet
 from rlea.io.writers.rows import LinkRows
 from rlea.io.writers.sameas import put_links_sameas
 from rlea.io.writers.sssom import MappingSet, justification_of, put_links_sssom
 from rlea.io.writers.tsv import put_links_tsv
 
 __all__ = [
+    "ALWAYS",
     "LINK_FILES",
     "LinkRows",
     "MappingSet",
@@ -32,15 +34,19 @@ _LINK_FORMATS: dict[str, tuple[tuple[str, ...], Callable[[Path, LinkRows, Mappin
     "sssom": ((".sssom.tsv",), lambda path, rows, about, shown: put_links_sssom(path, rows, about)),
     "sameas": ((".nt",), lambda path, rows, about, shown: put_links_sameas(path, rows)),
     "alignment": ((".rdf", ".xml"), lambda path, rows, about, shown: put_links_alignment(path, rows)),
+    "csv": ((".csv",), lambda path, rows, about, shown: put_links_csv(path, rows)),
+    "parquet": ((".parquet",), lambda path, rows, about, shown: put_links_parquet(path, rows)),
+    "jsonl": ((".jsonl",), lambda path, rows, about, shown: put_links_jsonl(path, rows)),
 }
 LINK_FILES = {name: f"links{endings[0]}" for name, (endings, _) in _LINK_FORMATS.items()}
+ALWAYS = ("tsv", "sssom", "sameas", "alignment")  # formats of every run; others where they are asked for
 
 
 def write_links(
     folder: str | Path,
     rows: LinkRows,
     *,
-    formats: Sequence[str] = tuple(LINK_FILES),
+    formats: Sequence[str] = ALWAYS,
     about: MappingSet | None = None,
     extra: Mapping[str, str | Callable[[Path], None]] | None = None,
 ) -> list[Path]:
