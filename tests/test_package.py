@@ -22,7 +22,7 @@ graph search matching
 io models
 evidence evaluation
 paper agent matchers deciders
-views settings result pipeline
+views settings merging result pipeline
 experiments commands
 cli
 """

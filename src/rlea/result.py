@@ -144,6 +144,12 @@ class Result:
 
         return pd.DataFrame(self.to_polars().to_dict(as_series=False))
 
+    def merged(self) -> pl.DataFrame:
+        """Both graphs as one table: a row per entity, linked ones joined (docs/outputs.md)."""
+        from rlea.merging import merge
+
+        return merge(self.pair, self.matching, self.schema).frame
+
     def _repr_html_(self) -> str:
         """The first links as a table, for notebooks."""
         from markupsafe import escape
@@ -274,6 +280,7 @@ def write(folder: str | Path, result: Result, *, formats: Sequence[str] = ()) ->
     from rlea.io.writers import ALWAYS, LINK_FILES, LinkRows, MappingSet, justification_of, write_links
     from rlea.io.writers.schema import SCHEMA_FILES, SCHEMA_SSSOM, schema_files, schema_sssom
     from rlea.io.writers.tsv import put_links_tsv
+    from rlea.merging import MERGED_FILES
     from rlea.record import DOUBTFUL, as_json
 
     pair, settings = result.pair, result.settings
@@ -304,7 +311,7 @@ def write(folder: str | Path, result: Result, *, formats: Sequence[str] = ()) ->
     wanted = tuple(dict.fromkeys([*ALWAYS, *formats]))
     written = write_links(folder, rows, formats=wanted, about=about, extra=extra)
     others = [file for name, file in LINK_FILES.items() if name not in wanted]
-    for name in (*kept, *SCHEMA_FILES, SCHEMA_SSSOM, DOUBTFUL, *others):
+    for name in (*kept, *SCHEMA_FILES, SCHEMA_SSSOM, DOUBTFUL, *others, *MERGED_FILES):
         if is_run and name not in extra:
             (Path(folder) / name).unlink(missing_ok=True)  # of an earlier run, whose links are gone
     return written

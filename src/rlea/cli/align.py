@@ -9,8 +9,9 @@ import typer
 
 from rlea.cli import options
 from rlea.cli.options import ADVANCED, ALIGN, DECISION, INPUT, Json, Quiet, app
+from rlea.progress import counted
 from rlea.views import terminal
-from rlea.views.terminal import as_text, describe, out, print_json, progress_bars
+from rlea.views.terminal import as_text, describe, err, out, print_json, progress_bars
 
 CLASSIC = ("nearest", "hungarian", "best-first")  # what the demo compares all evidence with
 
@@ -224,3 +225,31 @@ def report_run(
         print_json({"written": written})
     else:
         out.print("Written: " + as_text(written), soft_wrap=True, highlight=False)
+
+
+@app.command("merge", rich_help_panel=ALIGN)
+def merge_run(
+    run: Annotated[Path, typer.Argument(help="A folder that `rlea align --output` wrote.")],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            help="One file: .csv, .parquet, .jsonl or .nt; by default merged.csv and merged.nt in the folder."
+        ),
+    ] = None,
+    json_: Json = False,
+) -> None:
+    """Make one table and one graph of both: linked entities joined, the others kept, contradictions marked.
+
+    Example:  rlea merge out
+    """
+    from rlea.commands import merge_run as make
+
+    summary = make(run, output)
+    if json_:
+        print_json(summary)
+        return
+    for note in summary["notes"]:
+        err.print(f"[yellow]Note:[/yellow] {as_text(note)}.")
+    counts = [counted(summary["entities"], "entity"), f"{summary['joined']:,} joined"]
+    out.print(", ".join([*counts, counted(summary["conflicts"], "conflict")]), highlight=False)
+    out.print("Written: " + as_text(", ".join(summary["written"])), soft_wrap=True, highlight=False)
