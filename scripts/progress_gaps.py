@@ -30,6 +30,8 @@ def main() -> None:
     chosen = parser.parse_args()
     start = last = time.perf_counter()
     before, longest, calls = "begin", 0.0, 0
+    spent: dict[str, float] = {}  # seconds by the stage that was reported last
+    stage_now = ["read"]
 
     def heard(now_at: str) -> None:
         nonlocal last, before, longest
@@ -44,6 +46,8 @@ def main() -> None:
     def report(stage: str, done: float, total: float, note: str = "") -> None:
         nonlocal calls
         calls += 1
+        spent[stage_now[0]] = spent.get(stage_now[0], 0.0) + time.perf_counter() - last
+        stage_now[0] = stage
         heard(f"{stage} {done:g}/{total:g} {note}".strip())
 
     heard("begin")
@@ -60,6 +64,7 @@ def main() -> None:
         heard("write")
     faulthandler.cancel_dump_traceback_later()
     seconds = time.perf_counter() - start
+    print("seconds:", ", ".join(f"{stage} {value:.1f}" for stage, value in spent.items()))
     print(f"{calls} reports in {seconds:.1f} s; the longest silence was {longest:.1f} s; {result!r}")
 
 

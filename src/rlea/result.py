@@ -276,6 +276,7 @@ def write(folder: str | Path, result: Result, *, formats: Sequence[str] = ()) ->
     True
     """
     from rlea.agent.trace import DECISIONS
+    from rlea.config import RUN_CONFIG, config_text
     from rlea.evaluation.gold_ranks import GOLD_RANKS
     from rlea.io.writers import ALWAYS, LINK_FILES, LinkRows, MappingSet, justification_of, write_links
     from rlea.io.writers.schema import SCHEMA_FILES, SCHEMA_SSSOM, schema_files, schema_sssom
@@ -299,6 +300,7 @@ def write(folder: str | Path, result: Result, *, formats: Sequence[str] = ()) ->
         justification=justification_of(uses, looks_around),
     )
     extra: dict[str, Any] = {"run.json": as_json(record), "report.html": page}
+    extra[RUN_CONFIG] = config_text(settings, pair.inputs, formats)
     kept = {DECISIONS: result.trace, GOLD_RANKS: result.gold_ranks}
     extra |= {name: part.put for name, part in kept.items() if part is not None}
     doubtful = result.doubtful.at_least(WORTH_A_LOOK)

@@ -57,6 +57,7 @@ def demo(
 
 @app.command(rich_help_panel=ALIGN)
 def align(
+    context: typer.Context,
     source: Annotated[Path, typer.Argument(help="A benchmark folder, or the first of two graphs.")],
     target: Annotated[Path | None, typer.Argument(help="The second graph.")] = None,
     seeds: Annotated[
@@ -119,9 +120,13 @@ def align(
     preset: options.Preset = "",
     seed: options.Seed = 0,
     device: options.Device = "auto",
+    config: options.Config = None,
     output: options.Output = None,
+    format: options.Formats = "",  # noqa: A002
     json_: Json = False,
     quiet: Quiet = False,
+    verbose: options.Verbose = False,
+    log: options.Log = None,
 ) -> None:
     """Find the links between two graphs.
 
@@ -130,13 +135,20 @@ def align(
       rlea align people.nt.gz staff.ttl --seeds known.tsv --output out
 
       rlea align D_W_15K_V1 --fold 1 --embedding aligne
+
+      rlea align --config out/run.toml --output again
     """
     from rlea import pipeline
     from rlea.deciders import Clock
     from rlea.graph.masking import parse_hidden
+    from rlea.io.writers import check_formats
+    from rlea.plan import plan_stages
     from rlea.settings import AlignSettings, check_settings
 
-    with progress_bars(quiet or json_) as report:
+    if options.is_given(context, "source") and not options.is_given(context, "target"):
+        target = None  # that of a configuration belongs to its own source
+    formats = check_formats(format)
+    with progress_bars(quiet or json_, verbose=verbose, log=log) as report:
         settings = AlignSettings(
             matcher=matcher,
             embedding=tuple(embedding or ()),
@@ -157,12 +169,15 @@ def align(
         )
         check_settings(settings, output=None if output is None else output / "links.tsv", device=device)
         clock = Clock()
+        report("read", 0, 1)
         with clock("read"):
             pair = pipeline.read(source, target, fold=fold, seeds=seeds, valid=valid, gold=gold)
+        report.expect(plan_stages(pair, settings))
         checkpoint = None if output is None else output / "training.checkpoint"
         result = pipeline.align(pair, settings, progress=report, device=device, checkpoint=checkpoint)
         result.seconds.update({"read": clock.seconds["read"]})
-        written = [] if output is None else pipeline.write(output, result)
+        report("write", 0, 1)
+        written = [] if output is None else pipeline.write(output, result, formats=formats)
         if checkpoint is not None:
             pipeline.remove_checkpoints(checkpoint, settings)
     if json_:

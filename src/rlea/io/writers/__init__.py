@@ -20,6 +20,7 @@ __all__ = [
     "LinkRows",
     "MappingSet",
     "atomic",
+    "check_formats",
     "check_writable",
     "justification_of",
     "write_all",
@@ -57,14 +58,21 @@ def write_links(
     """
     folder = Path(folder)
     writers: dict[Path, Callable[[Path], None]] = {}
-    for name in formats:
-        if name not in LINK_FILES:
-            raise InputError(f"unknown format of links {name!r}", remedy=f"use {', '.join(LINK_FILES)}")
+    for name in check_formats(",".join(formats)):
         path = folder / LINK_FILES[name]
         writers[path] = _writer(name, path, rows, about)
     for file_name, content in (extra or {}).items():
         writers[folder / file_name] = _text_writer(content) if isinstance(content, str) else content
     return write_all(writers)
+
+
+def check_formats(names: str) -> tuple[str, ...]:
+    """Formats of links from a list with commas; an unknown one is refused."""
+    formats = tuple(name.strip() for name in names.split(",") if name.strip())
+    for name in formats:
+        if name not in LINK_FILES:
+            raise InputError(f"unknown format of links {name!r}", remedy=f"use {', '.join(LINK_FILES)}")
+    return formats
 
 
 def write_links_file(path: str | Path, rows: LinkRows, *, about: MappingSet | None = None) -> None:
