@@ -3,6 +3,8 @@
 import itertools
 import json
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -434,3 +436,15 @@ def test_progress_bars_on_a_terminal(monkeypatch):
     with screen.progress_bars(quiet=True) as report:
         report("match", 1, 4)
     assert "match" not in printed.getvalue()
+
+
+def test_unknown_formats_of_links_are_refused_before_any_work(run_cli, tmp_path):
+    done = run_cli("align", tmp_path / "nowhere", "--format", "csv,docx", "--output", tmp_path / "out")
+    assert done.code == 2
+    assert "'docx'" in done.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_package_is_a_program(tmp_path):
+    done = subprocess.run([sys.executable, "-m", "rlea", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"rlea {rlea.__version__}\n"

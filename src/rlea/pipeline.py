@@ -128,6 +128,7 @@ def conclude(pair: GraphPair, inputs: Inputs, decision: Decision, ranks: RankMet
         info = {**info, "channels": decision.contributions(matching)}
     if settings.hide:
         info = {**info, "hidden": list(settings.hide), "fingerprint_seen": inputs.pair.fingerprint}
+    inputs.progress("evaluate", 0, 1)
     with clock("evaluate"):
         scores = evaluate(pair, matching, decision, inputs, ranks)
     return Result(

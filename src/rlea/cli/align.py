@@ -18,7 +18,9 @@ CLASSIC = ("nearest", "hungarian", "best-first")  # what the demo compares all e
 
 @app.command(rich_help_panel=ALIGN)
 def demo(
-    output: Annotated[Path, typer.Option(help="Folder for links, report.html and run.json.")] = Path("rlea-demo"),
+    output: Annotated[Path, typer.Option(help="Folder for links, report.html, run.json and run.toml.")] = Path(
+        "rlea-demo"
+    ),
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:

@@ -98,7 +98,10 @@ GoldComplete = Annotated[
     ),
 ]
 Output = Annotated[
-    Path | None, typer.Option(help="Folder for links in all formats, report.html and run.json.", rich_help_panel=OUTPUT)
+    Path | None,
+    typer.Option(
+        help="Folder for links in several formats, report.html, run.json and run.toml.", rich_help_panel=OUTPUT
+    ),
 ]
 
 

@@ -110,6 +110,7 @@ def score_attributes(pair: GraphPair, *, progress: Progress = silent) -> Attribu
         odds = support - conflict - log_of(float(max(*num_entities, 2)))
         scores = np.asarray(1.0 / (1.0 + exp(-odds)), dtype=np.float32)
         if number < ROUNDS:
+            tick("learning which attributes correspond")
             found = _anchors(compared, scores, pair.train, num_entities)
             table = learn_table(values, first, seeds, found, num_entities)
             partners = np.argwhere(table.strength >= JOINING_STRENGTH)

@@ -72,7 +72,9 @@ def gather_facts(
     Of more than `max_predicates` relations, attributes or classes of a graph only the most frequent count.
     """
     tick("reading facts")
-    first, second = _literal_facts(source, use_names), _literal_facts(target, use_names)
+    first = _literal_facts(source, use_names)
+    tick("reading facts")
+    second = _literal_facts(target, use_names)
     tick("comparing facts")
     # A day and a year are compared as years. The year of a day is a fact of its own attribute: it identifies less than
     # the day does.
