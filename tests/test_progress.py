@@ -97,7 +97,7 @@ def test_lines_and_bars_say_how_long_it_may_take(monkeypatch, capsys):
         reporter.expect({"a": 50.0, "b": 50.0})
         reporter("b", 0, 1, "a note")
         (task,) = bars.tasks
-        assert (task.description, task.completed) == ("b", 0.5)
+        assert (task.description.strip(), task.completed) == ("b", 0.5)
         assert "left" in task.fields["note"]
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 ENTITIES, LITERALS = 30_000, 207_000  # of the pair that was measured
 FEW_SEEDS = 100  # below, the run starts from pseudo-seeds and plays null models
 TRAINING = 200.0  # seconds of a model
+LEAST = 0.3  # seconds of any stage, however small the graphs are
 # Stage -> seconds that go with the number of entities, and with that of literals, in the order of the stages.
 WITH_SEEDS = {
     "agent: evidence": (6.0, 14.0),
@@ -60,4 +61,4 @@ def plan_stages(pair: GraphPair, settings: AlignSettings) -> dict[str, float]:
     literals = (len(pair.source.literals) + len(pair.target.literals)) / LITERALS
     trained = [name for name in settings.embedding if name in MODELS and MODELS[name].trained]
     plan = {name.replace("-", ""): TRAINING * entities for name in trained}
-    return plan | {name: a * entities + b * literals for name, (a, b) in (stages | WRITING).items()}
+    return plan | {name: max(a * entities + b * literals, LEAST) for name, (a, b) in (stages | WRITING).items()}

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 out = Console(emoji=False)  # a name may contain ":smile:"
 err = Console(stderr=True, emoji=False)
 
+WIDEST = len("agent: null models")  # of the names of stages
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 
 
@@ -60,7 +61,8 @@ class Reporter:
         if self._bars is None:
             self._show(stage, self._overall.share, 1.0, f"{note + ', ' if note else ''}{left}")
         else:
-            self._bars.update(self._task, completed=self._overall.share, description=stage, note=f"{left}  {note}")
+            name = f"{stage:<{WIDEST}}"  # or the bar would jump with every name
+            self._bars.update(self._task, completed=self._overall.share, description=name, note=f"{left}  {note}")
 
     def expect(self, plan: Mapping[str, float]) -> None:
         """From now on all stages are one, by the seconds that each may take; an empty plan changes nothing."""
@@ -72,7 +74,7 @@ class Reporter:
                 self._bars.remove_task(task)
             # The remaining time of rich goes by the bar alone; ours stands in the note.
             self._bars.columns = tuple(one for one in self._bars.columns if not isinstance(one, TimeRemainingColumn))
-            self._task = self._bars.add_task("", total=1.0, note="")
+            self._task = self._bars.add_task(" " * WIDEST, total=1.0, note="")
 
 
 @contextmanager
