@@ -61,8 +61,8 @@ class Overall:
     (0.5, 3)
     """
 
-    # Seconds of the plan that count as done in the time they should take: the first reports say little of the speed.
-    TRUST = 4.0
+    # Share of the plan that counts as done in the time it should take: the first reports say little of the speed.
+    TRUST = 0.25
 
     def __init__(self, plan: Mapping[str, float], now: float) -> None:
         self.plan, self.start, self.done = dict(plan), now, 0.0
@@ -82,7 +82,8 @@ class Overall:
 
     def left(self, now: float) -> float:
         """Seconds that the rest may take, at the speed of this run so far."""
-        return (self.total - self.done) * (now - self.start + self.TRUST) / (self.done + self.TRUST)
+        trusted = self.TRUST * self.total
+        return (self.total - self.done) * (now - self.start + trusted) / (self.done + trusted) if self.total else 0.0
 
 
 def tell_left(seconds: float) -> str:
