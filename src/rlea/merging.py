@@ -148,7 +148,7 @@ def merged_graph(pair: GraphPair, matching: Matching) -> KnowledgeGraph:
     gets " (target)" behind it in the target's triples.
     """
     source_ids, target_ids, _ = choose_links(pair, matching)
-    called = [_own_name(name, pair.source) for name in pair.target.entities]
+    called = [_own_name(name, pair) for name in pair.target.entities]
     for one, two in zip(source_ids.tolist(), target_ids.tolist(), strict=True):
         called[two] = pair.source.entities[one]
     new = pl.DataFrame(
@@ -322,9 +322,10 @@ def _equal_names(source: Sequence[str], target: Sequence[str]) -> Iterable[tuple
     return ((name, other) for name in source for other in others.get(_short(name).casefold(), ()))
 
 
-def _own_name(name: str, source: KnowledgeGraph) -> str:
+def _own_name(name: str, pair: GraphPair) -> str:
     """The identifier of a target entity that is not linked. An IRI means the same thing everywhere, a key does not."""
-    is_key = name in source.entity_index and to_iri(name) != name
-    while is_key and name in source.entity_index:
+    source, target = pair.source.entity_index, pair.target.entity_index
+    is_shared = name in source and to_iri(name) != name
+    while is_shared and (name in source or name in target):
         name += " (target)"
     return name
