@@ -3,6 +3,8 @@
 import itertools
 import json
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -12,16 +14,16 @@ from rlea.demo import demo_folder
 from rlea.evidence import CHANNELS
 from rlea.io.readers import read_pair
 from rlea.io.synthetic import SyntheticSettings, write_synthetic
-from rlea.io.writers import LINK_FILES
+from rlea.io.writers import ALWAYS, LINK_FILES
 
 ALIGN_KEYS = {
     "pair", "fold", "embedding", "matcher", "pool", "hits@1", "precision", "recall", "f1", "matched", "seconds",
     "peak_memory_mb", "seed",
 }  # fmt: skip
 BENCH_KEYS = {"matcher", "hits@1", "precision", "recall", "f1", "seconds", "peak_memory_mb"}
-OUTPUTS = {*LINK_FILES.values(), "run.json", "report.html", "gold_ranks.safetensors"}
+OUTPUTS = {*(LINK_FILES[name] for name in ALWAYS), "run.json", "run.toml", "report.html", "gold_ranks.safetensors"}
 # Of the demo, which has no classes.
-EVIDENCE_OUTPUTS = {"decisions.safetensors", "relations.tsv", "attributes.tsv", "doubtful.tsv"}
+EVIDENCE_OUTPUTS = {"decisions.safetensors", "relations.tsv", "attributes.tsv", "schema.sssom.tsv", "doubtful.tsv"}
 
 
 def test_demo_finds_links_and_leaves_everything(run_cli, tmp_path):
@@ -177,15 +179,20 @@ def test_complete_gold_needs_gold(run_cli, tmp_path):
 
 
 def test_evaluate_agrees_with_align_in_every_format(run_cli, flow, tmp_path):
-    done = run_cli("align", flow / "pair", "--matcher", "mutual", "--output", tmp_path, "--json")
+    every = ["--format", ",".join(LINK_FILES)]
+    done = run_cli("align", flow / "pair", "--matcher", "mutual", "--output", tmp_path, *every, "--json")
     answer = json.loads(done.out)
-    for name in ("links.tsv", "links.sssom.tsv", "links.nt", "links.rdf"):
+    for name in LINK_FILES.values():
         done = run_cli("evaluate", tmp_path / name, flow / "pair" / "test.tsv", "--json")
         assert done.code == 0, done.err
         scores = json.loads(done.out)
         assert scores["precision"] == pytest.approx(answer["precision"])
         assert scores["f1"] == pytest.approx(answer["f1"])
     assert "precision" in run_cli("evaluate", tmp_path / "links.tsv", flow / "pair" / "test.tsv").out
+    chain = ["links.tsv", "a.sssom.tsv", "b.csv", "c.jsonl", "d.parquet", "labels.tsv"]
+    for one, other in itertools.pairwise(chain):
+        assert run_cli("convert", tmp_path / one, tmp_path / other).code == 0
+    assert (tmp_path / "labels.tsv").read_bytes() == (tmp_path / "links.tsv").read_bytes()
     chain = ["links.tsv", "a.sssom.tsv", "b.rdf", "c.tsv"]
     for one, other in itertools.pairwise(chain):
         done = run_cli("convert", tmp_path / one, tmp_path / other)
@@ -429,3 +436,15 @@ def test_progress_bars_on_a_terminal(monkeypatch):
     with screen.progress_bars(quiet=True) as report:
         report("match", 1, 4)
     assert "match" not in printed.getvalue()
+
+
+def test_unknown_formats_of_links_are_refused_before_any_work(run_cli, tmp_path):
+    done = run_cli("align", tmp_path / "nowhere", "--format", "csv,docx", "--output", tmp_path / "out")
+    assert done.code == 2
+    assert "'docx'" in done.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_package_is_a_program(tmp_path):
+    done = subprocess.run([sys.executable, "-m", "rlea", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"rlea {rlea.__version__}\n"

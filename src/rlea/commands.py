@@ -38,7 +38,9 @@ from rlea.settings import AlignSettings, check_settings, settle, suggest
 if TYPE_CHECKING:
     from rlea.agent.agent import Aligner
     from rlea.graph import GraphPair
+    from rlea.matching import Matching
     from rlea.paper.agent import Agent
+    from rlea.views.explain import Run
 
 CURVES = ("aligned", "length", "reward", "accepted", "valid_aligned", "loss")
 
@@ -283,7 +285,6 @@ def write_report(run: str | Path, output: str | Path | None = None, *, pair: Gra
     from rlea.experiments.page import html as experiments_html
     from rlea.experiments.page import is_reproduction
     from rlea.io.readers.schema import read_schema
-    from rlea.matching import Matching
     from rlea.views.explain import Run
     from rlea.views.report.run import render_run
 
@@ -291,9 +292,7 @@ def write_report(run: str | Path, output: str | Path | None = None, *, pair: Gra
     if not (folder / "run.json").exists() and is_reproduction(folder):
         return _write_page(folder / "report.html" if output is None else Path(output), lambda: experiments_html(folder))
     opened = Run.open(folder, pair=pair)
-    if np.isnan(opened.confidences).any():
-        raise InputError("has a link without a confidence", path=folder / "links.tsv", remedy="align again")
-    matching = Matching.of(opened.source_ids, opened.target_ids, opened.confidences)
+    matching = _links_of(folder, opened)
     ranks, notes = None, list(opened.notes)
     if (folder / GOLD_RANKS).exists():
         ranks = GoldRanks.load(folder / GOLD_RANKS)
@@ -307,6 +306,68 @@ def write_report(run: str | Path, output: str | Path | None = None, *, pair: Gra
             opened.pair, matching, opened.record, trace=opened.trace, gold_ranks=ranks, notes=notes, schema=schema
         ),
     )
+
+
+def merge_run(run: str | Path, output: str | Path | None = None, *, pair: GraphPair | None = None) -> dict[str, Any]:
+    """Both graphs of a run as one: merged.csv and merged.nt in its folder, or one file of the format of `output`.
+
+    The graphs are read again from where the run read them, unless the same `pair` is given.
+    """
+    from rlea.io.readers.schema import read_schema
+    from rlea.io.writers.atomic import write_all
+    from rlea.io.writers.rdf import put_rdf
+    from rlea.merging import MERGED_FILES, OTHER, merge, merged_graph
+    from rlea.views.explain import Run
+
+    folder = Path(run)
+    paths = [folder / name for name in MERGED_FILES] if output is None else [Path(output)]
+    formats = (".csv", ".parquet", ".jsonl", ".nt")
+    for path in paths:
+        if path.suffix.lower() not in formats:
+            problem = "has no extension that names a format of merged graphs"
+            raise InputError(problem, path=path, remedy=f"use one of {', '.join(formats)}")
+        if folder.is_dir():  # if not, `Run.open` says so, and nothing is made
+            check_writable(path)
+    opened = Run.open(folder, pair=pair)
+    matching = _links_of(folder, opened)
+    merged = merge(opened.pair, matching, read_schema(folder))
+    tables: dict[str, Callable[[Path], Any]] = {
+        ".csv": merged.frame.write_csv,
+        ".parquet": merged.frame.write_parquet,
+        ".jsonl": merged.frame.write_ndjson,
+    }
+
+    def put(path: Path) -> Callable[[Path], Any]:
+        is_graph = path.suffix.lower() == ".nt"
+        # The graph is made late: it and the table need not be in memory at once.
+        return lambda temporary: (
+            put_rdf(temporary, path, merged_graph(opened.pair, matching), "nt")
+            if is_graph
+            else tables[path.suffix.lower()](temporary)
+        )
+
+    written = write_all({path: put(path) for path in paths})
+    notes = []
+    if merged.others:
+        told = f"{len(merged.others):,} attributes with few values are in the column {OTHER}"
+        notes = [f"the {len(merged.columns)} most filled attributes have columns of their own; {told}"]
+    return {
+        "written": [str(path) for path in written],
+        "entities": len(merged.frame),
+        "joined": int(merged.frame["confidence"].is_not_null().sum()),
+        "conflicts": int(merged.frame["conflicts"].sum()),
+        "columns": {title: list(names) for title, names in merged.columns.items()},
+        "notes": notes,
+    }
+
+
+def _links_of(folder: Path, opened: Run) -> Matching:
+    """The links of a run folder."""
+    from rlea.matching import Matching
+
+    if np.isnan(opened.confidences).any():
+        raise InputError("has a link without a confidence", path=folder / "links.tsv", remedy="align again")
+    return Matching.of(opened.source_ids, opened.target_ids, opened.confidences)
 
 
 def _write_page(path: Path, render: Callable[[], str]) -> Path:
@@ -336,7 +397,8 @@ def convert(
     elif looks_like_links(source):
         links = read_link_rows(source)
         certain = np.where(np.isnan(links.confidences), 1.0, links.confidences)
-        more = write_links_file(target, LinkRows.sort(links.sources, links.targets, certain))
+        labels = links.source_labels, links.target_labels
+        more = write_links_file(target, LinkRows.sort(links.sources, links.targets, certain, *labels))
         notes = (*links.notes, *more)
     else:
         graph = read_place(source, progress=progress)

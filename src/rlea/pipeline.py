@@ -19,7 +19,7 @@ from rlea.graph import GraphPair, choose_pool
 from rlea.graph.masking import hide
 from rlea.io.read import read
 from rlea.models import MODELS
-from rlea.progress import Progress, counted, silent
+from rlea.progress import Progress, counted, silent, ticking
 from rlea.result import Overlap, Result, write
 from rlea.settings import AlignSettings, check_settings, settle
 
@@ -54,8 +54,7 @@ def align(
     settings = settle(AlignSettings.with_options(settings, **options), pair)
     check_settings(settings, device=device)
     inputs = make_inputs(pair, settings, progress, device, checkpoint).begin(settings)
-    decision = DECIDERS[settings.matcher].decide(inputs)
-    return conclude(pair, inputs, decision)
+    return conclude(pair, inputs, decide(inputs))
 
 
 def compare(
@@ -84,7 +83,7 @@ def compare(
     for number, name in enumerate(names):
         progress("matchers", number, len(names), name)
         own = inputs.begin(settle(replace(settings, matcher=name), pair))
-        result = conclude(pair, own, DECIDERS[name].decide(own), ranks)
+        result = conclude(pair, own, decide(own), ranks)
         ranks = ranks or result.ranks
         yield result
     progress("matchers", len(names), len(names))
@@ -110,6 +109,12 @@ def make_inputs(
     return Inputs(hide(named, settings.hide), named, source_ids, target_ids, settings, progress=progress, **more)
 
 
+def decide(inputs: Inputs) -> Decision:
+    """Let the decider of the settings decide; long steps of its stages tick."""
+    with ticking(inputs.progress) as report:
+        return DECIDERS[inputs.settings.matcher].decide(replace(inputs, progress=report))
+
+
 def conclude(pair: GraphPair, inputs: Inputs, decision: Decision, ranks: RankMetrics | None = None) -> Result:
     """Cut and evaluate what was decided; `ranks` are those of the same vectors, if they are known already."""
     settings, clock = inputs.settings, inputs.clock
@@ -123,6 +128,7 @@ def conclude(pair: GraphPair, inputs: Inputs, decision: Decision, ranks: RankMet
         info = {**info, "channels": decision.contributions(matching)}
     if settings.hide:
         info = {**info, "hidden": list(settings.hide), "fingerprint_seen": inputs.pair.fingerprint}
+    inputs.progress("evaluate", 0, 1)
     with clock("evaluate"):
         scores = evaluate(pair, matching, decision, inputs, ranks)
     return Result(

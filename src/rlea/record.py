@@ -38,7 +38,9 @@ def describe_run(**facts: Any) -> dict[str, Any]:
 def command() -> str:
     """The command line: of `rlea`, or of the program that called the library."""
     program, *arguments = sys.argv
-    start = ["rlea"] if Path(program).stem in ("rlea", "cli") else ["python", Path(program).name]
+    path = Path(program)
+    name = path.parent.name if path.stem == "__main__" else path.stem  # of `python -m rlea`
+    start = ["rlea"] if name in ("rlea", "cli") else ["python", path.name]
     return shlex.join([*start, *arguments])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -145,6 +146,12 @@ class Result:
 
         return pd.DataFrame(self.to_polars().to_dict(as_series=False))
 
+    def merged(self) -> pl.DataFrame:
+        """Both graphs as one table: a row per entity, linked ones joined (docs/outputs.md)."""
+        from rlea.merging import merge
+
+        return merge(self.pair, self.matching, self.schema).frame
+
     def _repr_html_(self) -> str:
         """The first links as a table, for notebooks."""
         from markupsafe import escape
@@ -269,10 +276,11 @@ def render(result: Result) -> tuple[dict[str, Any], str]:
     return record, render_run(pair, result.matching, record, **told)
 
 
-def write(folder: str | Path, result: Result) -> list[Path]:
-    """Links in all formats, the record of the run and the report: all of them or none. Seeds are not repeated.
+def write(folder: str | Path, result: Result, *, formats: Sequence[str] = ()) -> list[Path]:
+    """Links in several formats, the record of the run and the report: all of them or none. Seeds are not repeated.
 
-    Links that were left out and are worth a look are in doubtful.tsv.
+    `formats` adds links as csv, parquet or jsonl. Links that were left out and are worth a look are in doubtful.tsv.
+    docs/outputs.md lists all files.
 
     >>> import rlea, tempfile
     >>> result = rlea.align(rlea.read_demo(), matcher="mutual")
@@ -281,10 +289,12 @@ def write(folder: str | Path, result: Result) -> list[Path]:
     True
     """
     from rlea.agent.trace import DECISIONS
+    from rlea.config import RUN_CONFIG, config_text
     from rlea.evaluation.gold_ranks import GOLD_RANKS
-    from rlea.io.writers import LinkRows, MappingSet, justification_of, write_links
-    from rlea.io.writers.schema import SCHEMA_FILES, schema_files
+    from rlea.io.writers import ALWAYS, LINK_FILES, LinkRows, MappingSet, justification_of, write_links
+    from rlea.io.writers.schema import SCHEMA_FILES, SCHEMA_SSSOM, schema_files, schema_sssom
     from rlea.io.writers.tsv import put_links_tsv
+    from rlea.merging import MERGED_FILES
     from rlea.record import DOUBTFUL, as_json
 
     pair, settings = result.pair, result.settings
@@ -303,15 +313,20 @@ def write(folder: str | Path, result: Result) -> list[Path]:
         justification=justification_of(uses, looks_around),
     )
     extra: dict[str, Any] = {"run.json": as_json(record), "report.html": page}
+    extra[RUN_CONFIG] = config_text(settings, pair.inputs, formats)
     kept = {DECISIONS: result.trace, GOLD_RANKS: result.gold_ranks}
     extra |= {name: part.put for name, part in kept.items() if part is not None}
     doubtful = result.doubtful.at_least(WORTH_A_LOOK)
     if len(doubtful):
         extra[DOUBTFUL] = lambda path: put_links_tsv(path, LinkRows.of(doubtful, pair.source, pair.target))
     extra |= schema_files(result.schema)
+    extra |= schema_sssom(result.schema, {*pair.source.attributes, *pair.target.attributes}, about)
     is_run = (Path(folder) / "run.json").exists()  # else what is there is somebody else's
-    written = write_links(folder, LinkRows.of(result.matching, pair.source, pair.target), about=about, extra=extra)
-    for name in (*kept, *SCHEMA_FILES, DOUBTFUL):
+    rows = LinkRows.of(result.matching, pair.source, pair.target)
+    wanted = tuple(dict.fromkeys([*ALWAYS, *formats]))
+    written = write_links(folder, rows, formats=wanted, about=about, extra=extra)
+    others = [file for name, file in LINK_FILES.items() if name not in wanted]
+    for name in (*kept, *SCHEMA_FILES, SCHEMA_SSSOM, DOUBTFUL, *others, *MERGED_FILES):
         if is_run and name not in extra:
             (Path(folder) / name).unlink(missing_ok=True)  # of an earlier run, whose links are gone
     return written

@@ -56,6 +56,8 @@ FORMATS = {
     "no_header.tsv": "http://s/1\thttp://t/1\t0.5\nhttp://s/2\thttp://t/3\t1e0\n",
     "train_links": "http://s/1\thttp://t/1\nhttp://s/2\thttp://t/3\n",
     "x.csv": 'source,target,confidence\nhttp://s/1,"http://t/1",0.5\nhttp://s/2,http://t/3,\n',
+    "x.jsonl": '{"source": "http://s/1", "target": "http://t/1", "confidence": 0.5}\n\n'
+    '{"note": 1, "subject_id": "http://s/2", "object_id": "http://t/3", "confidence": 1.0}\n',
     "x.sssom.tsv": SSSOM,
     "flow.tsv": SSSOM.replace('# curie_map:\n#   S: "http://s/"\n#   T: http://t/\n', "#curie_map: {S: 'http://s/', T: http://t/}\n"),
     "x.nt": f"# links\n<http://s/1> <{SAME_AS}> <http://t/1> .\n\n<http://s/2> <{SAME_AS}> <http://t/3> .\n",

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import csv
 import io
-import logging
+import json
 import os
 import re
-from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
+import polars as pl
 import pyoxigraph
 import pytest
 import rdflib
@@ -24,6 +24,7 @@ from rlea.io.writers.iris import strict_iri
 from rlea.io.writers.sameas import SAME_AS
 from rlea.matching import Matching
 from small_graphs import only_entities
+from sssom_tool import parse_sssom, quiet
 
 REAL = [
     "http://dbpedia.org/resource/Looney_Tunes_Super_Stars'_Bugs_Bunny:_Hare_Extraordinaire",
@@ -133,7 +134,7 @@ def test_tsv_is_plain_and_refuses_what_would_break_a_row(tmp_path):
 # ---- all formats ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["l.tsv", "l.sssom.tsv", "l.nt", "l.rdf"])
+@pytest.mark.parametrize("name", ["l.tsv", "l.sssom.tsv", "l.nt", "l.rdf", "l.csv", "l.parquet", "l.jsonl"])
 @many
 @given(found=links)
 def test_reading_back_gives_the_same_links(tmp_path, name, found):
@@ -153,8 +154,9 @@ def test_reading_back_gives_the_same_links(tmp_path, name, found):
 def test_same_links_same_bytes_whatever_their_order(tmp_path):
     rows, about = real_rows(), MappingSet(mapping_date="2026-01-31")
     other = LinkRows.sort(*(values[::-1] for values in vars(rows).values()))
-    assert write_links(tmp_path / "a", rows, about=about) == [tmp_path / "a" / name for name in LINK_FILES.values()]
-    write_links(tmp_path / "b", other, about=about)
+    every = {"formats": tuple(LINK_FILES), "about": about}
+    assert write_links(tmp_path / "a", rows, **every) == [tmp_path / "a" / name for name in LINK_FILES.values()]
+    write_links(tmp_path / "b", other, **every)
     for name in LINK_FILES.values():
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes() != b""
 
@@ -170,6 +172,29 @@ def test_links_come_together_with_further_files_or_not_at_all(tmp_path):
     assert (tmp_path / "out" / "run.json").read_text() == "{}\n"
 
 
+@pytest.mark.parametrize("name", ["l.tsv", "l.sssom.tsv", "l.csv", "l.parquet", "l.jsonl"])
+def test_labels_are_read_back_where_a_format_has_a_place_for_them(tmp_path, name):
+    rows = LinkRows.sort(["a", "b"], ["x", "y"], [0.5, 0.75], ["An a, or A", "B"], ["X", ""])
+    write_links_file(tmp_path / name, rows)
+    back = read_link_rows(tmp_path / name)
+    assert (back.source_labels, back.target_labels) == (("B", "An a, or A"), ("", "X"))
+    write_links_file(tmp_path / name, LinkRows.sort(["a"], ["x"], [0.5]))
+    assert read_link_rows(tmp_path / name).source_labels == ()
+
+
+def test_tables_of_links_are_as_other_programs_expect_them(tmp_path):
+    rows = LinkRows.sort(["a", "b, c"], ["x", "y"], [0.5, 0.75], ["A", "B"], ["X", "Y"])
+    write_links(tmp_path, rows, formats=("csv", "jsonl", "parquet"))
+    header = "source,target,confidence,source_label,target_label\n"
+    assert (tmp_path / "links.csv").read_text() == header + '"b, c",y,0.750000,B,Y\na,x,0.500000,A,X\n'
+    first = (tmp_path / "links.jsonl").read_text().split("\n")[0]
+    assert json.loads(first) == dict(zip(header.strip().split(","), ("b, c", "y", 0.75, "B", "Y"), strict=True))
+    assert pl.read_parquet(tmp_path / "links.parquet").rows() == [
+        ("b, c", "y", 0.75, "B", "Y"),
+        ("a", "x", 0.5, "A", "X"),
+    ]
+
+
 def test_unknown_formats_are_refused(tmp_path):
     rows = LinkRows.sort(["a"], ["x"], [1.0])
     with pytest.raises(InputError, match=r"l\.docx.*\.sssom\.tsv"):
@@ -180,7 +205,9 @@ def test_unknown_formats_are_refused(tmp_path):
 
 
 def test_no_links_are_a_valid_result(tmp_path):
-    write_links(tmp_path, LinkRows.sort([], [], []))
+    write_links(tmp_path, LinkRows.sort([], [], []), formats=tuple(LINK_FILES))
+    for name in ("links.csv", "links.parquet", "links.jsonl"):
+        assert len(read_link_rows(tmp_path / name)) == 0
     assert (tmp_path / "links.tsv").read_text() == "source\ttarget\tconfidence\tsource_label\ttarget_label\n"
     assert (tmp_path / "links.nt").read_text() == ""
     assert ElementTree.parse(tmp_path / "links.rdf").getroot().tag.endswith("RDF")
@@ -236,20 +263,6 @@ def test_alignment_in_two_parsers(tmp_path):
 
 
 # ---- SSSOM ----------------------------------------------------------------------------------------------------------
-
-
-def parse_sssom(path: Path):
-    """The mapping set as the reference tool reads it, after its validation."""
-    parsers, validators = pytest.importorskip("sssom.parsers"), pytest.importorskip("sssom.validators")
-    logging.getLogger("sssom").setLevel(logging.ERROR)
-    mappings = parsers.parse_sssom_table(path)
-    reports = validators.validate(mappings, fail_on_error=False)
-    assert [result.message for report in reports.values() for result in report.results] == []
-    return mappings
-
-
-# The tool's libraries use what is deprecated in theirs.
-quiet = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
 
 
 @quiet

@@ -11,9 +11,10 @@ from rlea.evidence.paris import run_paris
 from rlea.graph.schema import Alignment, Schema
 from rlea.io.readers.schema import read_schema
 from rlea.io.synthetic import SyntheticSettings, generate
-from rlea.io.writers import LinkRows, write_all, write_links
-from rlea.io.writers.schema import SCHEMA_FILES, schema_files
+from rlea.io.writers import LinkRows, MappingSet, write_all, write_links
+from rlea.io.writers.schema import SCHEMA_FILES, SCHEMA_SSSOM, schema_files, schema_sssom
 from rlea.matching import Matching
+from sssom_tool import parse_sssom, quiet
 
 LIVES = Alignment("livesIn", "resident", True, 0.98765, 0.5)
 BORN = Alignment("bornIn", "birthPlace", False, 1.0, 0.66666)
@@ -106,3 +107,52 @@ def test_a_file_of_another_hand_is_refused(tmp_path, line, words):
     (tmp_path / "relations.tsv").write_text(f"{header}\n{line}\n")
     with pytest.raises(InputError, match=words):
         read_schema(tmp_path)
+
+
+def both(there, back, inverse=False, source="http://a.org/x_s", target="http://b.org/t"):
+    return Alignment(source, target, inverse, there, back)
+
+
+@pytest.mark.parametrize(
+    ("one", "expected"),
+    [
+        (both(0.9, 0.6), ("http://a.org/x_s", "equivalent", "http://b.org/t", 0.6)),
+        (both(0.9, 0.1), ("http://a.org/x_s", "sub", "http://b.org/t", 0.9)),
+        (both(0.1, 0.7), ("http://b.org/t", "sub", "http://a.org/x_s", 0.7)),
+        (both(0.4, 0.4), None),
+    ],
+)
+@pytest.mark.parametrize("part", [0, 1, 2])
+@quiet
+def test_schema_as_sssom_passes_the_reference_validator(tmp_path, part, one, expected):
+    parts = [(one,) if number == part else () for number in range(3)]
+    files = schema_sssom(Schema(*parts), {one.source, one.target}, MappingSet(mapping_date="2026-01-31"))
+    assert list(files) == ([] if expected is None else [SCHEMA_SSSOM])
+    if expected is None:
+        return
+    write_all({tmp_path / SCHEMA_SSSOM: files[SCHEMA_SSSOM]})
+    mappings = parse_sssom(tmp_path / SCHEMA_SSSOM)
+    (row,) = mappings.df.to_dict("records")
+    kinds = ("Property", "Property", "Class")
+    predicate = {"equivalent": "owl:equivalent", "sub": "rdfs:sub"}[expected[1]] + kinds[part]
+    predicate += "" if expected[1] == "equivalent" else "Of"
+    ends = [mappings.converter.expand(row[name]) for name in ("subject_id", "object_id")]
+    assert (ends[0], row["predicate_id"], ends[1], float(row["confidence"])) == (
+        expected[0],
+        predicate,
+        expected[2],
+        expected[3],
+    )
+    assert {row["subject_label"], row["object_label"]} == {"x s", "t"}
+    assert row["subject_type"] == ("owl object property", "owl data property", "owl class")[part]
+    assert row["mapping_justification"] == "semapv:InstanceBasedMatching"
+
+
+def test_inverse_relations_parts_of_dates_and_equal_names_in_sssom(tmp_path):
+    likely, unlikely = both(0.9, 0.8, True), both(0.9, 0.1, True, "http://a.org/z")
+    year = both(1.0, 1.0, source="http://a.org/born (year)")
+    equal = both(1.0, 1.0, source=year.target)
+    schema = Schema((likely, unlikely), (year, equal))
+    write_all({tmp_path / "s.tsv": schema_sssom(schema, {year.target}, MappingSet())[SCHEMA_SSSOM]})
+    lines = [line.split("\t") for line in (tmp_path / "s.tsv").read_text().splitlines() if line[0] != "#"]
+    assert [line[2] for line in lines] == ["predicate_id", "owl:inverseOf"]

@@ -242,22 +242,26 @@ class Aligner:
         return start
 
     def _learn(self, evidence: Evidence, start: Bootstrap, games: list[HeldOut], progress: Progress) -> None:
-        found = [self._collect(evidence, start, game.problem.seeds) for game in games]
+        found = []
+        for part, game in enumerate(games):
+            progress("agent: evidence", part, len(games))
+            found.append(self._collect(evidence, start, game.problem.seeds))
         self.layout = layout_of([*self._collect(evidence, start, start.seeds), *(c for part in found for c in part)])
         channels = [self._arrange(part) for part in found]
         proposals = [self._proposals(game.problem, part) for game, part in zip(games, channels, strict=True)]
         described = [describe_pairs(part, pairs) for part, pairs in zip(channels, proposals, strict=True)]
         progress("agent: evidence", len(games), len(games))
+        progress("agent: channels", 0, 1)
         self._learn_channels(start, games, channels, proposals, described)
         if self.channel_scorer is None and len(start.seeds) < FEW_SEEDS:  # no held-out pair was ever proposed
             return
         if len(start.seeds) >= FEW_SEEDS:
             games = [_keep_links(game, start.seeds) for game in games]
         for part, game in enumerate(games):
+            progress("agent: games", part, len(games))
             prior = self._prior(game.problem, channels[part], unseen=part, described=(proposals[part], described[part]))
             first = play_fixed(game.problem, self.settings.passes, prior)
             games[part] = replace(game, first=first, decisions=first)
-            progress("agent: games", part + 1, len(games))
         told = [self._describe(channels[part], game.first.pairs, part) for part, game in enumerate(games)]
         # Pseudo-seeds are the easy links: a scorer learned from them misjudges the others (docs/agent.md).
         if STRUCTURE in self.channels and len(start.seeds) >= FEW_SEEDS:
@@ -290,6 +294,7 @@ class Aligner:
         """The pair scorer, from the states of the games after the fixed passes and after a learned one."""
         seen: list[list[Examples]] = [[] for _ in games]
         for state in range(self.settings.states):
+            progress("agent: supervision", state, self.settings.states)
             for own, game, what in zip(seen, games, told, strict=True):
                 features = features_of(game.problem, self.settings.passes, game.decisions)
                 own.append(game.examples(combine(features, game.decisions.pairs, what, self.settings.passes)))
@@ -299,7 +304,6 @@ class Aligner:
             if self.pair_scorer is None:
                 self.pair_scorer = self._make_scorer(parts, self.settings.pair_scorer)
             self._note(f"pairs {state}", supervise(self.pair_scorer, parts, networks=start.is_seeded))
-            progress("agent: supervision", state + 1, self.settings.states)
             if state + 1 < self.settings.states:
                 for part, (game, what) in enumerate(zip(games, told, strict=True)):
                     rules = self.settings.passes, game.decisions, self._score_with(what, unseen=part), self._rate
@@ -309,6 +313,7 @@ class Aligner:
         """Confidences from the links that held-out entities get in the end, right and wrong."""
         rows, right, num_there = [], [], 0
         for part, (game, what) in enumerate(zip(games, told, strict=True)):
+            progress("agent: calibration", part, len(games))
             last, settings = game.first, self.settings.passes
             num_there += int(np.count_nonzero(~game.is_dangling))
             if self.pair_scorer is not None:
@@ -317,7 +322,6 @@ class Aligner:
             known, is_right = game.judge(last)
             rows.append(log_odds(last.pairs, last.logits)[last.places[known]])
             right.append(is_right[known])
-            progress("agent: calibration", part + 1, len(games))
         answers = np.concatenate(right)
         fitted = Calibration.fit(np.concatenate(rows), answers) or Calibration()
         # Pseudo-seeds say nothing of how many links are right.
@@ -447,6 +451,7 @@ class Aligner:
                 f"the agent was fitted with {len(weights.vectors)} trained embeddings and is given {len(fitted)}",
                 remedy="give the same embeddings, or call choose with these first",
             )
+        progress("agent: decisions", 0, 1)
         first = self._play(problem, channels, fitted)
         passes = [first]
         # Pseudo-seeds are the easy links: confidences that are calibrated on them do not hold. Null models do.
@@ -483,6 +488,7 @@ class Aligner:
             return self._told(problem, channels, self._play(problem, channels))
 
         null = play_null(Player(play, self.channels), evidence, own, progress)
+        progress("agent: confidences", 0, 1)
         has_edges = all(len(graph.triples) for graph in (evidence.pair.source, evidence.pair.target))
         num_stages = STAGES if STRUCTURE in self.channels and has_edges else 1
         signs, prior = self._link_signs(own.channels)

@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 from rlea.agent.calibration import solve
 from rlea.agent.pair_scorer import Adam, PairScorer, ScorerSettings, apply_linear, forward, gradient
 from rlea.arithmetic import exp_of, log_of
+from rlea.progress import tick
 from rlea.search.pairs import Floats
 
 MOST_STEPS = 30  # of Newton's method; ten are usual
+TICKING = 20  # epochs between two signs of life
 NEXT_TO_NOTHING = 1e-4  # probability of a pair
 ENOUGH_LINKS = 500  # held-out links from which on networks find more than noise
 
@@ -124,6 +126,7 @@ def fit_linear(linear: NDArray[np.float64], batches: list[_Batch], prior: float)
     start = linear.copy()
     value = _linear_loss(linear, start, batches, prior)
     for _ in range(MOST_STEPS):
+        tick("learning")
         slope, curve = prior * (linear - start), prior * np.eye(len(linear))
         for batch in batches:
             own, logits = batch.examples, batch.apply(linear)
@@ -207,7 +210,9 @@ def _train(
         loss = sum(batch.loss(weights) for batch in learned) / count
         return [(loss, sum(batch.loss(weights) for batch in asked) / count_asked if asked else loss)]
     losses = []
-    for _ in range(settings.epochs):
+    for epoch in range(settings.epochs):
+        if epoch % TICKING == 0:
+            tick("learning")
         if asked:
             loss_asked = sum(batch.loss(weights) for batch in asked) / count_asked
             since += 1

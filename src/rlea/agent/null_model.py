@@ -107,22 +107,25 @@ def play_null(player: Player, evidence: Evidence, own: Played, progress: Progres
     halved = [part for part, chosen in zip(zip(graphs, SIDES, strict=True), is_halved, strict=True) if chosen]
     draws = num_draws(min(pools))
     halvings = num_draws(round(sum(graph.num_entities for graph, _ in halved) * min(share, 1 - share)))
+    steps = draws + 2 * halvings * len(halved)
     games = NullGames([], [], [], sum(pools) / max(pools))
     for draw in range(draws):
-        progress("agent: null models", draw, draws + halvings)
+        progress("agent: null models", draw, steps)
         less = take_out(own.problem, own.decisions, draw)
         game = replace(player.play(less.problem, own.channels), channels=[])
         freed, places = less.is_freed(game.decisions), less.matches_of(game.decisions, own.decisions)
         games.taken_out.append(NullGame(game, freed, places, len(less.source_ids) + len(less.target_ids)))
     for draw in range(halvings):
-        progress("agent: null models", draws + draw, draws + halvings)
-        for graph, side in halved:
+        for number, (graph, side) in enumerate(halved):
+            done = draws + 2 * (draw * len(halved) + number)
+            progress("agent: null models", done, steps, "halves of a graph")
             made = halve_evidence(evidence, graph, side, draw, share)
             games.halves.append(play_halves(player, made, own.channels))
             # One of the halves is enough: evidence takes most of the time.
+            progress("agent: null models", done + 1, steps, "quarters of a graph")
             half, part = (made.pair.target, "target") if share <= 0.5 else (made.pair.source, "source")
             games.quarters.append(play_halves(player, halve_evidence(made, half, part, draw, share), own.channels))
-    progress("agent: null models", draws + halvings, draws + halvings)
+    progress("agent: null models", steps, steps)
     return games
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlea.arithmetic import exp, log
+from rlea.progress import tick
 
 Doubles = NDArray[np.float64]
 
@@ -75,6 +76,7 @@ def rate_links(own: Scored, unrelated: Scored, taken_out: Scored) -> tuple[Doubl
     def settle(share: float, errors: float = CAUTION) -> float:
         """The share that leads to itself: where little is shared, the null rises as the share falls."""
         for _ in range(MOST_ROUNDS):
+            tick("comparing links with coincidence")
             found = share_of_right(links, scores, weigh(share), errors)
             share, before = 0.5 * (share + found), share
             if abs(share - before) < 5e-4:

@@ -25,6 +25,7 @@ from rlea.agent.propagation import PropagationSettings, propagate
 from rlea.evidence.vectors import Csls
 from rlea.graph import Ids, Links
 from rlea.matching import Matching
+from rlea.progress import tick
 from rlea.search.candidates import find_candidates
 from rlea.search.embeddings import Embeddings
 from rlea.search.pairs import Floats, Pairs, find_pairs, is_near, mean_of_best, numbers
@@ -154,6 +155,7 @@ def play_learned(
     pairs, passes = first.pairs, [first]
     for _ in range(num_passes):
         before = passes[-1]
+        tick("learned pass")
         memory = memory_of(problem, before)
         logits = score(features_of(problem, settings, before, memory), pairs)
         near = is_near(pairs, logits, settings.rivals)
@@ -171,6 +173,7 @@ def features_of(
     """Features of the pairs of a pass, given what it decided; `memory` is that of the decisions, if there is one."""
     memory = memory or memory_of(problem, decisions)
     vectors = propagate(memory, settings.vectors)
+    tick("features of pairs")
     return compute_features(decisions.pairs, memory, vectors, evidence_weight=settings.evidence_weight)
 
 
@@ -203,6 +206,7 @@ def unsure(problem: Problem, before: Decisions | None, sure: float) -> tuple[Ids
 
 
 def _fixed_pass(problem: Problem, settings: PassSettings, prior: Prior, before: Decisions | None) -> Decisions:
+    tick("first pass" if before is None else "next pass")
     memory = memory_of(problem, before)
     weight = settings.propagation if prior.propagation is None else prior.propagation
     weight = 1.0 if prior.is_alone else weight
@@ -219,6 +223,7 @@ def _fixed_pass(problem: Problem, settings: PassSettings, prior: Prior, before: 
         vectors = propagate(memory, replace(settings.vectors, dim=dim // 2 if is_rough else dim))
         if not is_rough and len(problem.source_ids) * len(problem.target_ids) <= settings.most_searched:
             some = Embeddings(vectors[0][:, ::SEARCHED], vectors[1][:, ::SEARCHED], measure="inner")
+            tick("searching")
             found = find_candidates(some, *unsure(problem, before, settings.sure), settings.candidates, coarse=True)
             parts.append(Pairs.of_candidates(found))
     pairs = Pairs.union(parts)
@@ -243,6 +248,7 @@ def _fixed_pass(problem: Problem, settings: PassSettings, prior: Prior, before: 
             part[: len(best)] = best
         priorities += similar * (2 * similarity - means[0][pairs.source_ids] - means[1][pairs.target_ids])
         extra = Extra(similar, *vectors, *means)
+    tick("deciding")
     game = _game(problem, pairs, priorities, extra, compiled)
     shape = (len(problem.graphs.source.functionality), len(problem.graphs.target.functionality))
     correspondence = np.zeros(shape, np.float32) if before is None else memory.correspondence

@@ -24,6 +24,7 @@ from rlea.agent.link_scorer import Segments, apply_slopes, fit_slopes
 from rlea.agent.null_model import NullGame, NullGames, Played
 from rlea.agent.overlap import MOST, RightLinks, Scored, grow, rate_links, shift_share
 from rlea.arithmetic import exp, log
+from rlea.progress import tick
 from rlea.search.pairs import Floats
 
 Doubles = NDArray[np.float64]
@@ -158,6 +159,7 @@ def verify(
     learned = np.sort(random.permutation(len(rows))[:MOST_LEARNED])
     beside = np.sort(random.permutation(len(null.taken_out))[:MOST_LEARNED])
     for number in range(ROUNDS + 1):
+        tick("comparing links with coincidence")
         scores = [_score(part, fold, slopes) for part, fold in zip(columns, folds, strict=True)]
         # Of entities whose match was taken out, most that get no link found none free: that tells nothing here.
         confidences, right = rate_links(

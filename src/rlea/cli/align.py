@@ -9,15 +9,18 @@ import typer
 
 from rlea.cli import options
 from rlea.cli.options import ADVANCED, ALIGN, DECISION, INPUT, Json, Quiet, app
+from rlea.progress import counted
 from rlea.views import terminal
-from rlea.views.terminal import as_text, describe, out, print_json, progress_bars
+from rlea.views.terminal import as_text, describe, err, out, print_json, progress_bars
 
 CLASSIC = ("nearest", "hungarian", "best-first")  # what the demo compares all evidence with
 
 
 @app.command(rich_help_panel=ALIGN)
 def demo(
-    output: Annotated[Path, typer.Option(help="Folder for links, report.html and run.json.")] = Path("rlea-demo"),
+    output: Annotated[Path, typer.Option(help="Folder for links, report.html, run.json and run.toml.")] = Path(
+        "rlea-demo"
+    ),
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -56,6 +59,7 @@ def demo(
 
 @app.command(rich_help_panel=ALIGN)
 def align(
+    context: typer.Context,
     source: Annotated[
         str,
         typer.Argument(
@@ -150,9 +154,13 @@ def align(
     preset: options.Preset = "",
     seed: options.Seed = 0,
     device: options.Device = "auto",
+    config: options.Config = None,
     output: options.Output = None,
+    format: options.Formats = "",  # noqa: A002
     json_: Json = False,
     quiet: Quiet = False,
+    verbose: options.Verbose = False,
+    log: options.Log = None,
 ) -> None:
     """Find the links between two graphs.
 
@@ -163,13 +171,20 @@ def align(
       rlea align people.nt.gz staff.ttl --seeds known.tsv --output out
 
       rlea align D_W_15K_V1 --fold 1 --embedding aligne
+
+      rlea align --config out/run.toml --output again
     """
     from rlea import pipeline
     from rlea.deciders import Clock
     from rlea.graph.masking import parse_hidden
+    from rlea.io.writers import check_formats
+    from rlea.plan import plan_stages
     from rlea.settings import AlignSettings, check_settings
 
-    with progress_bars(quiet or json_) as report:
+    if options.is_given(context, "source") and not options.is_given(context, "target"):
+        target = None  # that of a configuration belongs to its own source
+    formats = check_formats(format)
+    with progress_bars(quiet or json_, verbose=verbose, log=log) as report:
         settings = AlignSettings(
             matcher=matcher,
             embedding=tuple(embedding or ()),
@@ -190,6 +205,7 @@ def align(
         )
         check_settings(settings, output=None if output is None else output / "links.tsv", device=device)
         clock = Clock()
+        report("read", 0, 1)
         with clock("read"):
             pair = pipeline.read(
                 source,
@@ -206,10 +222,12 @@ def align(
                 columns=columns,
                 progress=report,
             )
+        report.expect(plan_stages(pair, settings))
         checkpoint = None if output is None else output / "training.checkpoint"
         result = pipeline.align(pair, settings, progress=report, device=device, checkpoint=checkpoint)
         result.seconds.update({"read": clock.seconds["read"]})
-        written = [] if output is None else pipeline.write(output, result)
+        report("write", 0, 1)
+        written = [] if output is None else pipeline.write(output, result, formats=formats)
         if checkpoint is not None:
             pipeline.remove_checkpoints(checkpoint, settings)
     if json_:
@@ -272,3 +290,31 @@ def report_run(
         print_json({"written": written})
     else:
         out.print("Written: " + as_text(written), soft_wrap=True, highlight=False)
+
+
+@app.command("merge", rich_help_panel=ALIGN)
+def merge_run(
+    run: Annotated[Path, typer.Argument(help="A folder that `rlea align --output` wrote.")],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            help="One file: .csv, .parquet, .jsonl or .nt; by default merged.csv and merged.nt in the folder."
+        ),
+    ] = None,
+    json_: Json = False,
+) -> None:
+    """Make one table and one graph of both: linked entities joined, the others kept, contradictions marked.
+
+    Example:  rlea merge out
+    """
+    from rlea.commands import merge_run as make
+
+    summary = make(run, output)
+    if json_:
+        print_json(summary)
+        return
+    for note in summary["notes"]:
+        err.print(f"[yellow]Note:[/yellow] {as_text(note)}.")
+    counts = [counted(summary["entities"], "entity"), f"{summary['joined']:,} joined"]
+    out.print(", ".join([*counts, counted(summary["conflicts"], "conflict")]), highlight=False)
+    out.print("Written: " + as_text(", ".join(summary["written"])), soft_wrap=True, highlight=False)

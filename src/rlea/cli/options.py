@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 from rich.table import Table
@@ -98,7 +98,55 @@ GoldComplete = Annotated[
     ),
 ]
 Output = Annotated[
-    Path | None, typer.Option(help="Folder for links in all formats, report.html and run.json.", rich_help_panel=OUTPUT)
+    Path | None,
+    typer.Option(
+        help="Folder for links in several formats, report.html, run.json and run.toml.", rich_help_panel=OUTPUT
+    ),
+]
+
+
+def read_options(context: typer.Context, path: Path | None) -> Path | None:
+    """Take the options of a file as the defaults of a command; those of the command line go before."""
+    if path is not None and not context.resilient_parsing:
+        from rlea.config import read_config
+
+        declared = get_type_hints(context.command.callback)
+        options = {name.rstrip("_"): kind for name, kind in declared.items() if name not in NOT_IN_FILES}
+        context.default_map = read_config(path, options)
+    return path
+
+
+def is_given(context: typer.Context, name: str) -> bool:
+    """Whether an option stands on the command line itself."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+NOT_IN_FILES = ("config", "context", "json_", "return")
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        help="A TOML file with options, such as the run.toml of a run; those given here go before.",
+        callback=read_options,
+        is_eager=True,
+        rich_help_panel=INPUT,
+    ),
+]
+Formats = Annotated[
+    str,
+    typer.Option(
+        "--format",
+        help="Links in further formats, separated by commas: csv, parquet, jsonl.",
+        show_default=False,
+        rich_help_panel=OUTPUT,
+    ),
+]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Print the seconds of every stage.", rich_help_panel=OUTPUT)
+]
+Log = Annotated[
+    Path | None,
+    typer.Option(help="A file that gets the seconds of every stage, each with the time.", rich_help_panel=OUTPUT),
 ]
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rlea.progress import tick
 from rlea.search.pairs import Floats, Pairs, leads, numbers
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ def describe_pairs(channels: Sequence[Channel], pairs: Pairs) -> Floats:
     """
     columns = []
     for channel in channels:
+        tick(channel.name)
         rows = channel.score(pairs)
         sides = (leads(ids, rows[:, 0]) for ids in (pairs.source_ids, pairs.target_ids))
         columns.append(np.column_stack([rows, *sides]))

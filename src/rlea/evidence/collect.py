@@ -13,7 +13,7 @@ from rlea.evidence.paris.channel import paris_channels
 from rlea.evidence.vectors import vector_channels
 from rlea.evidence.words import can_search, word_channels
 from rlea.graph import GraphPair, Links
-from rlea.progress import Progress, silent
+from rlea.progress import Progress, silent, tick
 from rlea.search.embeddings import Embeddings
 
 UNTAUGHT = (WORDS, VECTORS)  # channels that learn from no links
@@ -69,6 +69,7 @@ class Evidence:
         self.asked.add(key)
         if key not in self._kept:
             start = time.perf_counter()
+            tick(name)
             self._kept[key] = self._makers[name](links)
             self.seconds[key] = time.perf_counter() - start
         return self._kept[key]

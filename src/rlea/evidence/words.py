@@ -20,7 +20,7 @@ from rlea.evidence.vectors import by_products
 from rlea.graph import GraphPair, KnowledgeGraph
 from rlea.graph.names import is_readable, plain
 from rlea.graph.transliterate import transliterate
-from rlea.progress import Progress
+from rlea.progress import Progress, tick
 from rlea.search.bags import count_terms, weigh_terms
 from rlea.search.candidates import find_candidates
 from rlea.search.embeddings import Embeddings
@@ -50,6 +50,7 @@ def word_vectors(pair: GraphPair) -> tuple[Embeddings, ...]:
     shared = np.flatnonzero(np.all([part.getnnz(axis=0) > 0 for part in _split(counts, len(texts[0]))], axis=0))
     own = _split(counts[:, shared], len(texts[0]))
     around = [part + neighbours_of(graph) @ part for part, graph in zip(own, (pair.source, pair.target), strict=True)]
+    tick("letters")
     letters = _split(count_terms(map(trigrams, [*texts[0], *texts[1]]), least=2), len(texts[0]))
     codes = _split(count_terms([*codes_of(pair.source), *codes_of(pair.target)], least=2), len(texts[0]))
     return _weigh(*own), _weigh(*around), _weigh(*letters), _weigh(*codes)
@@ -153,6 +154,7 @@ def word_channels(pair: GraphPair, progress: Progress, is_searched: bool) -> lis
     for (column, meaning), vectors in zip(columns.items(), word_vectors(pair), strict=True):
         if column == AROUND and not has_edges:  # of a table these are its own words, which would count twice
             continue
+        tick(column)
         found = Pairs.empty()
         if is_searched:
             found = Pairs.of_candidates(find_candidates(vectors, *pair.entity_ids, PROPOSALS, progress))

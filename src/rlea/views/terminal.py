@@ -6,8 +6,10 @@ import json
 import re
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -17,7 +19,9 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from rlea.progress import counted, silent
+from rlea.errors import InputError
+from rlea.progress import Overall, StageLog, counted, silent, tell_left
+from rlea.record import command
 
 if TYPE_CHECKING:
     from rlea.graph import GraphPair
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
 out = Console(emoji=False)  # a name may contain ":smile:"
 err = Console(stderr=True, emoji=False)
 
+WIDEST = len("agent: null models")  # of the names of stages
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 
 
@@ -35,20 +40,93 @@ def as_text(text: str) -> str:
     return escape(_CONTROL.sub(" ", text))
 
 
-@contextmanager
-def progress_bars(quiet: bool) -> Iterator[Report]:
-    """One progress bar per stage on standard error. An interrupt ends the command with a message and exit code 130."""
-    try:
-        if quiet:
-            yield silent
-        elif not err.is_terminal:
-            yield progress_lines()
+class Reporter:
+    """Progress on standard error: a bar or a seldom line, and the seconds of every stage for whoever asks for them.
+
+    Without a plan every stage has a bar of its own; with one there is a single bar for all, and the time left.
+    """
+
+    def __init__(self, show: Report, bars: Progress | None = None, logs: Sequence[StageLog] = ()) -> None:
+        self._show, self._bars, self.logs = show, bars, logs
+        self._overall: Overall | None = None
+
+    def __call__(self, stage: str, done: float, total: float, note: str = "") -> None:
+        for log in self.logs:
+            log.report(stage, done, note)
+        if self._overall is None:
+            self._show(stage, done, total, note)
+            return
+        self._overall.report(stage, done, total)
+        left = tell_left(self._overall.left(time.monotonic()))
+        if self._bars is None:
+            self._show(stage, self._overall.share, 1.0, f"{note + ', ' if note else ''}{left}")
         else:
-            with make_bars(transient=True) as bars:
-                yield bar_reporter(bars)
-    except KeyboardInterrupt:
-        err.print("Stopped. If a checkpoint was saved, the same command resumes from it.", highlight=False)
-        raise typer.Exit(130) from None
+            name = f"{stage:<{WIDEST}}"  # or the bar would jump with every name
+            self._bars.update(self._task, completed=self._overall.share, description=name, note=f"{left}  {note}")
+
+    def expect(self, plan: Mapping[str, float]) -> None:
+        """From now on all stages are one, by the seconds that each may take; an empty plan changes nothing."""
+        if not plan:
+            return
+        self._overall = Overall(plan, time.monotonic())
+        if self._bars is not None:
+            for task in self._bars.task_ids:
+                self._bars.remove_task(task)
+            # The remaining time of rich goes by the bar alone; ours stands in the note.
+            self._bars.columns = tuple(one for one in self._bars.columns if not isinstance(one, TimeRemainingColumn))
+            self._task = self._bars.add_task(" " * WIDEST, total=1.0, note="")
+
+
+@contextmanager
+def progress_bars(quiet: bool, *, verbose: bool = False, log: Path | None = None) -> Iterator[Reporter]:
+    """Progress on standard error. An interrupt ends the command with a message and exit code 130.
+
+    `verbose` prints the seconds of every stage, `log` is a file that gets the same lines with the time before each.
+    """
+    with opened_log(log) as say:
+        logs = [StageLog(say)] if say is not None else []
+        if verbose:
+            logs.append(StageLog(lambda line: err.print(as_text(line), highlight=False, soft_wrap=True)))
+        how = "stopped"
+        try:
+            if quiet:
+                yield Reporter(silent, logs=logs)
+            elif not err.is_terminal:
+                yield Reporter(progress_lines(), logs=logs)
+            else:
+                with make_bars(transient=True) as bars:
+                    yield Reporter(bar_reporter(bars), bars, logs)
+            how = "done"
+        except InputError as problem:
+            if say is not None:
+                say(f"error: {problem}")
+            raise
+        except KeyboardInterrupt:
+            err.print("Stopped. If a checkpoint was saved, the same command resumes from it.", highlight=False)
+            raise typer.Exit(130) from None
+        finally:
+            for one in logs:
+                one.end(how)
+
+
+@contextmanager
+def opened_log(path: Path | None) -> Iterator[Callable[[str], None] | None]:
+    """A function that adds a line with the time to a file, which begins with the command; None without a file."""
+    if path is None:
+        yield None
+        return
+    from rlea.io.writers.atomic import check_writable
+
+    check_writable(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8") as file:
+
+        def say(line: str) -> None:
+            file.write(f"{datetime.now(UTC).isoformat(timespec='seconds')} {line}\n")
+            file.flush()  # to be read while the run goes on
+
+        say(command())
+        yield say
 
 
 def make_bars(*, transient: bool = False) -> Progress:

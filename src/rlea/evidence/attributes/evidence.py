@@ -24,7 +24,7 @@ from rlea.evidence.attributes.correspondence import (
 from rlea.evidence.attributes.index import Codes, share_jointly, share_keys, share_numbers
 from rlea.evidence.attributes.values import ComparableValues, read_values
 from rlea.graph import GraphPair, Ids, KnowledgeGraph, Links
-from rlea.progress import Progress, silent
+from rlea.progress import Progress, silent, tick
 
 Floats = NDArray[np.float32]
 
@@ -110,10 +110,12 @@ def score_attributes(pair: GraphPair, *, progress: Progress = silent) -> Attribu
         odds = support - conflict - log_of(float(max(*num_entities, 2)))
         scores = np.asarray(1.0 / (1.0 + exp(-odds)), dtype=np.float32)
         if number < ROUNDS:
+            tick("learning which attributes correspond")
             found = _anchors(compared, scores, pair.train, num_entities)
             table = learn_table(values, first, seeds, found, num_entities)
             partners = np.argwhere(table.strength >= JOINING_STRENGTH)
             near = share_numbers(values, partners, table.factor, width, MAX_NEIGHBOURS)
+            tick("values in common")
             joint = share_jointly(values, partners, table.factor, width, MAX_JOINT_PAIRS)
             compared = np.unique(np.concatenate([shared, near, joint]))
     kept = (support > 0.0) & (scores >= FLOOR)

@@ -17,6 +17,7 @@ from rlea.evidence.paris.literals import YEAR, literal_keys, rounded
 from rlea.graph import Ids, KnowledgeGraph
 from rlea.graph.names import local_name
 from rlea.graph.transliterate import transliterate
+from rlea.progress import tick
 
 Doubles = NDArray[np.float64]
 Starts = NDArray[np.int64]
@@ -93,12 +94,16 @@ def read_values(source: KnowledgeGraph, target: KnowledgeGraph) -> ComparableVal
         rows, kept = _rows(graph)
         names.append(kept)
         parts.append(rows.select(pl.lit(number, dtype=pl.Int8).alias("side"), pl.all()))
-    frame = _numbered(_join_coordinates(_read(pl.concat(parts)), names))
+    read = _join_coordinates(_read(pl.concat(parts)), names)
+    tick("reading texts")
+    frame = _numbered(read)
+    tick("sorting values")
     # The order of the rows of one entity and attribute depends on their values only.
     order = "kind", "low", "high", "written", "compact", "text", "language"
     frame = frame.sort("side", "entity", "attribute", *order, "row")
     num_entities = source.num_entities, target.num_entities
     textual = frame.filter(pl.col("text") >= 0)
+    tick("counting words")
     texts = textual.select("text", "sorted").unique().sort("text")["sorted"].to_list()
     words = write_texts(texts, textual.select("side", "entity", "text").unique(), sum(num_entities))
     sides = [_side(frame, number, num_entities[number], len(names[number])) for number in (0, 1)]
@@ -288,6 +293,7 @@ def _numbered(frame: pl.DataFrame) -> pl.DataFrame:
         pl.col("list").list.head(_MOST_WORDS).list.sort().list.join(" ").alias("sorted"),
         pl.col("list").list.join("").str.replace(r"^https?(?:www)?(.)", "$1").alias("joined"),
     )
+    tick("numbering texts")
     frame = frame.join(forms, on="words", how="left", maintain_order="left")
     whole = (pl.col("written").abs() < 1e15) & (pl.col("written") == pl.col("written").floor())
     digits = (

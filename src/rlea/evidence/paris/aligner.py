@@ -11,7 +11,7 @@ from rlea.evidence.paris.facts import NAME, Doubles, Facts, gather_facts
 from rlea.evidence.paris.inclusion import Inclusion, include, include_classes, weigh
 from rlea.graph import GraphPair, Ids
 from rlea.graph.schema import Alignment, Schema, surest_first
-from rlea.progress import Progress, silent
+from rlea.progress import Progress, silent, tick
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,7 @@ def run_paris(pair: GraphPair, settings: ParisSettings | None = None, *, progres
     assigned = found = seeds
     iterations: list[Iteration] = []
     for number in range(settings.max_iterations):
+        tick("comparing facts")
         # At first only seeds have counterparts; without seeds every inclusion has the probability theta.
         forward = include(source, target, assigned, theta)
         backward = include(target, source, assigned.reversed(), theta)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from rlea.evidence.paris.literals import PRECISION_NAMES, literal_keys
 from rlea.graph import Ids, KnowledgeGraph
 from rlea.graph.neighbourhood import Neighbourhood, most_frequent
+from rlea.progress import tick
 
 Doubles = NDArray[np.float64]
 Starts = NDArray[np.int64]
@@ -70,7 +71,11 @@ def gather_facts(
 
     Of more than `max_predicates` relations, attributes or classes of a graph only the most frequent count.
     """
-    first, second = _literal_facts(source, use_names), _literal_facts(target, use_names)
+    tick("reading facts")
+    first = _literal_facts(source, use_names)
+    tick("reading facts")
+    second = _literal_facts(target, use_names)
+    tick("comparing facts")
     # A day and a year are compared as years. The year of a day is a fact of its own attribute: it identifies less than
     # the day does.
     first, second = _with_coarser(first, _precisions(second)), _with_coarser(second, _precisions(first))

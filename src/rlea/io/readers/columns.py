@@ -21,17 +21,23 @@ TABLE_SUFFIXES = (".tsv", ".csv", ".parquet", ".txt")
 class Columns:
     """What a table may hold. Columns are found by name (in any order) or, without a header, by position.
 
-    `synonyms` maps other header names to ours; columns in `may_be_empty` may have empty fields.
+    `synonyms` maps other header names to ours; columns in `may_be_empty` may have empty fields, and so may those in
+    `by_name`, which are found by a header alone.
     """
 
     required: tuple[str, ...]
     optional: tuple[str, ...] = ()
     may_be_empty: tuple[str, ...] = ()
     synonyms: Mapping[str, str] = field(default_factory=dict)
+    by_name: tuple[str, ...] = ()
 
     @property
     def in_order(self) -> tuple[str, ...]:
         return (*self.required, *self.optional)
+
+    @property
+    def all_names(self) -> tuple[str, ...]:
+        return (*self.in_order, *self.by_name)
 
     @property
     def must_be_filled(self) -> tuple[str, ...]:
@@ -80,7 +86,7 @@ def named_table(path: Path, raw: pl.DataFrame, columns: Columns) -> Table:
     if has_header:
         _check_header(path, header, columns, line)
         frame = raw.slice(1).select(
-            *[pl.col(str(header.index(name))).alias(name) for name in columns.in_order if name in header], "line"
+            *[pl.col(str(header.index(name))).alias(name) for name in columns.all_names if name in header], "line"
         )
     else:
         width = len(first)
@@ -133,7 +139,7 @@ def _check_header(path: Path, header: Sequence[str], columns: Columns, line: int
         if name not in header:
             listed = ", ".join(shown(column, 30) for column in header[:8])
             raise InputError(f"has no column {name} (it has {listed})", path=path, line=line, remedy=remedy)
-    for name in columns.in_order:
+    for name in columns.all_names:
         if header.count(name) > 1:
             raise InputError(f"has the column {name} twice", path=path, line=line, remedy=remedy)
 
@@ -153,7 +159,7 @@ def frame_table(path: Path, raw: pl.DataFrame, columns: Columns) -> Table:
     header = columns.named(raw.columns)
     _check_header(path, header, columns, None)
     frame = raw.select(
-        *[pl.col(raw.columns[header.index(name)]).alias(name) for name in columns.in_order if name in header]
+        *[pl.col(raw.columns[header.index(name)]).alias(name) for name in columns.all_names if name in header]
     ).with_row_index("line", offset=1)
     for name, kind in frame.drop("line").schema.items():
         is_number = name in columns.may_be_empty and kind.is_float()

@@ -1,8 +1,9 @@
 """Links between two graphs, as files hold them: by identifier, whether or not any graph has these entities.
 
 Known formats: the `links.tsv` of this program (source, target, confidence, labels), TSV or CSV with or without a
-header, Parquet, SSSOM (`rlea.io.readers.sssom`), and RDF with owl:sameAs triples or the cells of the Alignment API
-(`rlea.io.readers.rdf_links`). Links in memory (`rlea.io.readers.memory`) become the same rows.
+header, Parquet, JSON lines (`rlea.io.readers.json_links`), SSSOM (`rlea.io.readers.sssom`), and RDF with owl:sameAs
+triples or the cells of the Alignment API (`rlea.io.readers.rdf_links`). Links in memory (`rlea.io.readers.memory`)
+become the same rows.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import csv
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
@@ -20,7 +21,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from rlea.errors import InputError
-from rlea.io.readers.columns import Columns, Table, named_table, read_table, split_commas
+from rlea.io.readers.columns import Columns, Table, named_table, read_table
 from rlea.io.readers.rdf import RDF_FORMATS, parse_rdf
 from rlea.io.readers.text import error_at, read_text, shown, split_tabs, suffix_of
 
@@ -29,6 +30,7 @@ LINKS = Columns(
     optional=("confidence",),
     may_be_empty=("confidence",),
     synonyms={"subject_id": "source", "object_id": "target"},
+    by_name=("source_label", "target_label"),
 )
 _TEXT = (".tsv", ".txt", ".sssom", "")  # extensions of tab-separated text
 _OWL = "http://www.w3.org/2002/07/owl#"
@@ -46,7 +48,8 @@ class LinkFile:
 
     `confidences` has a number in [0, 1] per link, NaN where none is given. `numbers[i]` says where link i stands: its
     line, its row (Parquet, data in memory) or its place among the links (RDF without lines), as `unit` says. `notes`
-    say what was left out, such as matches that are not of identity.
+    say what was left out, such as matches that are not of identity. Labels are there where the file has them for both
+    sides, "" where one is missing.
     """
 
     path: Path
@@ -56,6 +59,8 @@ class LinkFile:
     numbers: tuple[int, ...]
     unit: str = "line"
     notes: tuple[str, ...] = ()
+    source_labels: tuple[str, ...] = ()
+    target_labels: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.sources)
@@ -73,12 +78,17 @@ class LinkFile:
         notes = (note,) if num_other else ()
         return LinkFile(path, sources, targets, np.array(confidences, dtype=np.float64), numbers, unit, notes)
 
+    def with_labels(self, sources: tuple[str, ...], targets: tuple[str, ...]) -> LinkFile:
+        """The same links with labels, unless all of these are empty."""
+        return replace(self, source_labels=sources, target_labels=targets) if any(sources + targets) else self
+
 
 def read_link_rows(path: str | Path) -> LinkFile:
     """Read links by identifier, whether or not any graph has these entities.
 
     A file that has a header and no rows is an empty list of links; a file without content is an error.
     """
+    from rlea.io.readers.json_links import read_json_links
     from rlea.io.readers.rdf_links import read_rdf_links
     from rlea.io.readers.sssom import is_sssom, read_sssom
 
@@ -86,12 +96,12 @@ def read_link_rows(path: str | Path) -> LinkFile:
     suffix = suffix_of(path)
     if suffix in RDF_FORMATS:
         return read_rdf_links(path)
-    if suffix == ".parquet":
+    if suffix in (".csv", ".parquet"):
         return links_of_table(read_table(path, LINKS))
-    if suffix == ".csv":
-        return links_of_table(named_table(path, split_commas(path, read_text(path)), LINKS))
+    if suffix == ".jsonl":
+        return links_of_table(read_json_links(path))
     if suffix not in _TEXT and not path.is_dir() and path.exists():
-        remedy = "give .tsv, .csv, .parquet, .sssom.tsv, .nt (owl:sameAs) or .rdf (Alignment API)"
+        remedy = "give .tsv, .csv, .parquet, .jsonl, .sssom.tsv, .nt (owl:sameAs) or .rdf (Alignment API)"
         raise InputError(f"has the extension {suffix}, which is no format of links", path=path, remedy=remedy)
     text = read_text(path)
     return (
@@ -104,7 +114,9 @@ def links_of_table(table: Table) -> LinkFile:
     frame, path, unit = table.frame, table.path, table.unit
     texts = frame["confidence"].to_list() if "confidence" in frame.columns else [""] * len(frame)
     rows = zip(frame["source"].to_list(), frame["target"].to_list(), texts, frame["line"].to_list(), strict=True)
-    return LinkFile.of_matches(path, [(s, t, confidence_of(path, unit, n, text), n) for s, t, text, n in rows], unit)
+    links = LinkFile.of_matches(path, [(s, t, confidence_of(path, unit, n, text), n) for s, t, text, n in rows], unit)
+    labels = [tuple(frame[name].to_list()) for name in LINKS.by_name if name in frame.columns]
+    return links.with_labels(*labels) if len(labels) == len(LINKS.by_name) else links
 
 
 def confidence_of(path: Path, unit: str, number: int, text: str) -> float:
@@ -121,12 +133,13 @@ def confidence_of(path: Path, unit: str, number: int, text: str) -> float:
 
 def looks_like_links(path: str | Path) -> bool:
     """Whether a file holds links rather than a graph, judged by its first rows; False where it cannot be read."""
+    from rlea.io.readers.json_links import link_fields
     from rlea.io.readers.sssom import is_sssom
 
     path = Path(path)
     suffix = suffix_of(path)
     try:
-        if not path.is_file() or suffix not in (*RDF_FORMATS, *_TEXT, ".csv", ".parquet"):
+        if not path.is_file() or suffix not in (*RDF_FORMATS, *_TEXT, ".csv", ".parquet", ".jsonl"):
             return False
         if suffix in RDF_FORMATS:
             predicates = [quad.predicate.value for quad in islice(parse_rdf(path), 100)]
@@ -138,6 +151,8 @@ def looks_like_links(path: str | Path) -> bool:
         if is_sssom(text):
             return True
         first = next(line for line in text.split("\n") if line.strip()).rstrip("\r")
+        if suffix == ".jsonl":
+            return set(LINKS.required) <= link_fields(first).keys()
         fields = LINKS.named(next(csv.reader([first])) if suffix == ".csv" else first.split("\t"))
     except (InputError, OSError, csv.Error):
         return False

@@ -15,6 +15,7 @@ _COLUMNS = Columns(
     required=("subject_id", "object_id"),
     # The last two are this program's own: the exact identifiers, where the CURIE only has an encoded form of them.
     optional=("confidence", "predicate_id", "predicate_modifier", "source_identifier", "target_identifier"),
+    by_name=("subject_label", "object_label"),
 )
 # Prefixes that SSSOM defines itself and that files need not declare.
 _PREFIXES = {
@@ -45,20 +46,23 @@ def read_sssom(path: Path, text: str) -> LinkFile:
     body = "\n".join([*[""] * begin, *lines[begin:]])
     # Other tools quote fields of SSSOM files where they hold a quote, so the rules of CSV hold here, unlike other TSV.
     frame = named_table(path, split_commas(path, body, "\t", strict=False), _COLUMNS).frame
-    names = (*_COLUMNS.in_order, "line")
+    names = (*_COLUMNS.all_names, "line")
     columns = [frame[name].to_list() if name in frame.columns else [""] * len(frame) for name in names]
-    found = []
-    for source, target, confidence, predicate, modifier, exact_source, exact_target, line in zip(*columns, strict=True):
+    found, labels = [], []
+    for row in zip(*columns, strict=True):
+        source, target, confidence, predicate, modifier, exact_source, exact_target, *names_of_both, line = row
         is_identity = not predicate or _expand(path, line, predicate, prefixes) in IDENTITY
         if not is_identity or modifier.strip() or "sssom:NoTermFound" in (source, target):
             continue
         first = exact_source or from_iri(_expand(path, line, source, prefixes))
         second = exact_target or from_iri(_expand(path, line, target, prefixes))
         found.append((first, second, confidence_of(path, "line", line, confidence), line))
+        labels.append(names_of_both)
     if len(frame) and not found:
         remedy = "give a file with such matches"
         raise InputError("has no match of identity (owl:sameAs, skos:exactMatch)", path=path, remedy=remedy)
-    return LinkFile.of_matches(path, found, "line", len(frame))
+    links = LinkFile.of_matches(path, found, "line", len(frame))
+    return links.with_labels(tuple(one for one, _ in labels), tuple(other for _, other in labels))
 
 
 def _curie_map(comments: Sequence[str]) -> dict[str, str]:

@@ -8,17 +8,20 @@ from pathlib import Path
 from rlea.errors import InputError
 from rlea.io.writers.alignment_api import put_links_alignment
 from rlea.io.writers.atomic import atomic, check_writable, write_all
+from rlea.io.writers.link_tables import put_links_csv, put_links_jsonl, put_links_parquet
 from rlea.io.writers.rows import LinkRows, blank_note
 from rlea.io.writers.sameas import put_links_sameas
 from rlea.io.writers.sssom import MappingSet, justification_of, put_links_sssom
 from rlea.io.writers.tsv import put_links_tsv
 
 __all__ = [
+    "ALWAYS",
     "LINK_FILES",
     "LinkRows",
     "MappingSet",
     "atomic",
     "blank_note",
+    "check_formats",
     "check_writable",
     "justification_of",
     "write_all",
@@ -33,15 +36,19 @@ _LINK_FORMATS: dict[str, tuple[tuple[str, ...], Callable[[Path, LinkRows, Mappin
     "sssom": ((".sssom.tsv",), lambda path, rows, about, shown: put_links_sssom(path, rows, about)),
     "sameas": ((".nt",), lambda path, rows, about, shown: put_links_sameas(path, rows)),
     "alignment": ((".rdf", ".xml"), lambda path, rows, about, shown: put_links_alignment(path, rows)),
+    "csv": ((".csv",), lambda path, rows, about, shown: put_links_csv(path, rows)),
+    "parquet": ((".parquet",), lambda path, rows, about, shown: put_links_parquet(path, rows)),
+    "jsonl": ((".jsonl",), lambda path, rows, about, shown: put_links_jsonl(path, rows)),
 }
 LINK_FILES = {name: f"links{endings[0]}" for name, (endings, _) in _LINK_FORMATS.items()}
+ALWAYS = ("tsv", "sssom", "sameas", "alignment")  # formats of every run; others where they are asked for
 
 
 def write_links(
     folder: str | Path,
     rows: LinkRows,
     *,
-    formats: Sequence[str] = tuple(LINK_FILES),
+    formats: Sequence[str] = ALWAYS,
     about: MappingSet | None = None,
     extra: Mapping[str, str | Callable[[Path], None]] | None = None,
 ) -> list[Path]:
@@ -52,14 +59,21 @@ def write_links(
     """
     folder = Path(folder)
     writers: dict[Path, Callable[[Path], None]] = {}
-    for name in formats:
-        if name not in LINK_FILES:
-            raise InputError(f"unknown format of links {name!r}", remedy=f"use {', '.join(LINK_FILES)}")
+    for name in check_formats(",".join(formats)):
         path = folder / LINK_FILES[name]
         writers[path] = _writer(name, path, rows, about)
     for file_name, content in (extra or {}).items():
         writers[folder / file_name] = _text_writer(content) if isinstance(content, str) else content
     return write_all(writers)
+
+
+def check_formats(names: str) -> tuple[str, ...]:
+    """Formats of links from a list with commas; an unknown one is refused."""
+    formats = tuple(name.strip() for name in names.split(",") if name.strip())
+    for name in formats:
+        if name not in LINK_FILES:
+            raise InputError(f"unknown format of links {name!r}", remedy=f"use {', '.join(LINK_FILES)}")
+    return formats
 
 
 def write_links_file(path: str | Path, rows: LinkRows, *, about: MappingSet | None = None) -> tuple[str, ...]:

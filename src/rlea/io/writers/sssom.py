@@ -1,4 +1,4 @@
-"""Links as an SSSOM mapping set: a TSV file with its metadata in a comment block on top.
+"""Mappings as SSSOM: a TSV file with its metadata in a comment block on top.
 
 SSSOM names entities by CURIEs: `prefix:local` stands for the namespace that the file gives for the prefix, followed by
 `local`. The common tools for the format take ASCII only and drop other rows without an error, so an IRI such as
@@ -14,7 +14,7 @@ import json
 import re
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -66,8 +66,19 @@ def justification_of(embedding_uses: str, matcher_uses_structure: bool) -> str:
 
 def put_links_sssom(path: Path, rows: LinkRows, about: MappingSet) -> None:
     """Write links as SSSOM/TSV. Labels keep no line breaks or tabs; identifiers are kept exactly."""
+    put_mappings(path, rows, about, [_PREDICATE] * len(rows))
+
+
+def put_mappings(
+    path: Path,
+    rows: LinkRows,
+    about: MappingSet,
+    predicates: Sequence[str],
+    more: Mapping[str, Sequence[str]] | None = None,
+) -> None:
+    """Write any mappings: a predicate (CURIE) for each row, and `more` columns of the format by name."""
     sources, targets = [_uri(text) for text in rows.sources], [_uri(text) for text in rows.targets]
-    prefixes = _prefixes([*sources, *targets])
+    prefixes = _prefixes([*sources, *targets], predicates)
     curie = _shortener(prefixes)
     exact = [
         [text if from_iri(uri) != text else "" for text, uri in zip(texts, uris, strict=True)]
@@ -78,27 +89,30 @@ def put_links_sssom(path: Path, rows: LinkRows, about: MappingSet) -> None:
     table: dict[str, Iterable[str]] = {
         "subject_id": map(curie, sources),
         "subject_label": map(_label, rows.source_names or blank),
-        "predicate_id": [_PREDICATE] * len(rows),
+        "predicate_id": predicates,
         "object_id": map(curie, targets),
         "object_label": map(_label, rows.target_names or blank),
         "mapping_justification": [about.justification] * len(rows),
         "confidence": rows.printed_confidences(),
+        **(more or {}),
     }
     if with_exact:
         table.update(zip(EXACT_COLUMNS, exact, strict=True))
     with path.open("w", encoding="utf-8", newline="\n") as file:
-        for line in _head(rows, about, prefixes, with_exact):
+        for line in _head(rows, about, prefixes, with_exact, predicates):
             file.write(f"#{line}\n")
         file.write("\t".join(table) + "\n")
         file.writelines("\t".join(row) + "\n" for row in zip(*table.values(), strict=True))
 
 
-def _head(rows: LinkRows, about: MappingSet, prefixes: dict[str, str], with_exact: bool) -> Iterator[str]:
+def _head(
+    rows: LinkRows, about: MappingSet, prefixes: dict[str, str], with_exact: bool, predicates: Sequence[str]
+) -> Iterator[str]:
     """The lines of the metadata block: YAML, with quotes only where a plain scalar would be misread."""
     yield "curie_map:"
     for namespace, prefix in sorted(prefixes.items(), key=lambda item: item[1]):
         yield f"  {prefix}: {json.dumps(namespace) if namespace.endswith(':') else namespace}"
-    yield f"mapping_set_id: {json.dumps(_content_id(rows))}"
+    yield f"mapping_set_id: {json.dumps(_content_id(rows, predicates))}"
     yield f"license: {json.dumps(_LICENSE)}"
     yield 'mapping_tool: "rlea"'
     for slot in ("mapping_tool_version", "mapping_date"):
@@ -112,10 +126,10 @@ def _head(rows: LinkRows, about: MappingSet, prefixes: dict[str, str], with_exac
             yield '    type_hint: "http://www.w3.org/2001/XMLSchema#string"'
 
 
-def _content_id(rows: LinkRows) -> str:
+def _content_id(rows: LinkRows, predicates: Sequence[str]) -> str:
     """An IRI derived from the links, so that the same links give the same file."""
     digest = hashlib.sha256()
-    for row in zip(rows.sources, rows.targets, rows.printed_confidences(), strict=True):
+    for row in zip(rows.sources, rows.targets, rows.printed_confidences(), predicates, strict=True):
         digest.update(json.dumps(row).encode())
     return uuid.uuid5(uuid.NAMESPACE_URL, digest.hexdigest()).urn
 
@@ -131,8 +145,8 @@ def _label(text: str) -> str:
     return '"' + text.replace('"', '""') + '"' if '"' in text else text
 
 
-def _prefixes(uris: list[str]) -> dict[str, str]:
-    """Namespace -> prefix, for all that the URIs need and the two terms of the format that every row has."""
+def _prefixes(uris: list[str], predicates: Sequence[str]) -> dict[str, str]:
+    """Namespace -> prefix, for all that the URIs and predicates need, and the justification."""
     ends = [_namespace_ends(uri) for uri in uris]
     uses = Counter(uri[: cuts[-1]] for uri, cuts in zip(uris, ends, strict=True))
     least = _LEAST_USE * len(uris)
@@ -142,7 +156,8 @@ def _prefixes(uris: list[str]) -> dict[str, str]:
         if not any(uri[:cut] in chosen for cut in cuts):
             chosen.add(uri[: cuts[0]])
     needed = {_KNOWN[namespace]: namespace for namespace in chosen if namespace in _KNOWN}
-    needed |= {prefix: namespace for namespace, prefix in _KNOWN.items() if prefix in ("skos", "semapv", "owl")}
+    terms = {"skos", "semapv", "owl", *(curie.split(":")[0] for curie in predicates)}
+    needed |= {prefix: namespace for namespace, prefix in _KNOWN.items() if prefix in terms}
     unnamed = sorted(chosen - set(_KNOWN))
     needed |= {f"ns{number}": namespace for number, namespace in enumerate(unnamed, start=1)}
     return {namespace: prefix for prefix, namespace in needed.items()}

@@ -1,0 +1,5 @@
+"""`python -m rlea`."""
+
+from rlea.cli import main
+
+main()
