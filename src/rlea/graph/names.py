@@ -1,18 +1,25 @@
-"""One readable name per entity: its label, else the last part of its identifier."""
+"""One readable name per entity: its label, else the last part of its identifier, else an attribute that holds names."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import numpy as np
 
+from rlea.graph.name_attribute import BONUS, name_likeness, says_name
+
 if TYPE_CHECKING:
     from rlea.graph import Literals
 
+# An attribute that is called a name holds names if so many nameless entities have it; another one if most do, and nearly
+# all of its values differ, unlike descriptions.
+LEAST_NAMED, MOSTLY_NAMED, UNIQUE = 0.02, 0.6, 0.9
+FEW_NAMESAKES, SHARED = 20, 0.02  # entities called alike, and their share, up to which a name may be one
 _W3 = "http://www.w3.org/"
 # Labels proper come before the local name; the second group only helps where the local name is a code such as Q42:
 # in Wikipedia-derived graphs foaf:name holds native and former names, and "Cinco_(film)" says more than "Cinco".
@@ -28,6 +35,9 @@ SECOND_LABELS = (
     "http://purl.org/dc/elements/1.1/title",
     _W3 + "2004/02/skos/core#altLabel",
 )
+_PREFIX = re.compile(r"^[A-Za-z][\w.\-]*:(?=\S+$)")  # of a CURIE
+# Identifiers that have two letters in a row and yet are no words: tt0133093, UUIDs and other hexadecimal numbers.
+_CODES = re.compile(r"(?i)[a-z]{1,3}\d{5,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?=[a-z]*\d)[0-9a-f]{16,}")
 _OTHERS = re.compile(r"[\W_]+")  # all but letters and digits
 _LETTERS = re.compile(r"[^\W\d_]{2}")
 # Of scripts whose signs are syllables or words, one sign may be a name: kana, ideographs, Korean syllables.
@@ -38,8 +48,8 @@ _SELECTORS = re.compile("[\u180b-\u180d\ufe00-\ufe0f\U000e0100-\U000e01ef]")  # 
 def local_name(identifier: str) -> str:
     """The last part of an identifier in readable form.
 
-    >>> local_name("http://dbpedia.org/resource/Guns_a_Poppin%21")
-    'Guns a Poppin!'
+    >>> local_name("http://dbpedia.org/resource/Guns_a_Poppin%21"), local_name("ex:Basel")
+    ('Guns a Poppin!', 'Basel')
     """
     stem = identifier.rstrip("/#")
     # DBpedia keeps slashes inside names ("/resource/AC/DC"), so its prefix goes first.
@@ -50,12 +60,14 @@ def local_name(identifier: str) -> str:
     elif stem.startswith("urn:"):
         last = stem.rsplit(":", 1)[-1]
     else:
-        last = stem
+        last = _PREFIX.sub("", stem)
     return unquote(last or identifier).replace("_", " ").strip() or identifier
 
 
 def is_readable(name: str) -> bool:
-    """Two letters in a row, whatever vowel signs and accents they bear: a word, not a code such as Q42 or 0013159."""
+    """Two letters in a row, whatever vowel signs and accents they bear: a word, not a code such as Q42 or tt0133093."""
+    if name.isascii() and _CODES.fullmatch(name):
+        return False
     if _LETTERS.search(name) or _SIGNS.search(name):
         return True
     # Marks belong to a letter before them: accents, or the vowel signs of Indic scripts.
@@ -114,14 +126,56 @@ def choose_names(
         if other != row and key(row) < key(other):
             best[entity] = row
     names = []
+    local = _local_names(entities)
     for number, identifier in enumerate(entities):
         name = given.get(identifier)
         if name is None:
             label = best.get(number)
-            # A label proper wins in any case, so the local name is looked for only where it counts.
+            # A label proper wins in any case.
             is_proper = label is not None and wanted[int(literals.attribute_ids[label])] < len(LABELS)
-            name = "" if is_proper else local_name(identifier)
+            name = local[number]
             if label is not None and (is_proper or not is_readable(name)):
                 name = values[label].strip()
         names.append(name)
-    return tuple(names)
+    return tuple(_named_by_looking(names, attributes, literals))
+
+
+def _local_names(entities: Sequence[str]) -> list[str]:
+    """Local names; where many entities share one (`.../42#artist`), that of what stands before it."""
+    names = [local_name(identifier) for identifier in entities]
+    counts = Counter(names)
+    most = max(FEW_NAMESAKES, SHARED * len(names))
+    return [
+        local_name(identifier.rpartition("#")[0]) if "#" in identifier and counts[name] > most else name
+        for identifier, name in zip(entities, names, strict=True)
+    ]
+
+
+def _named_by_looking(names: list[str], attributes: Sequence[str], literals: Literals) -> list[str]:
+    """Names for entities that have none in words: by the attribute whose values look most like names, then the next.
+
+    What many entities are called alike is the name of a kind and of none of them.
+    """
+    counts = Counter(names)
+    most = max(FEW_NAMESAKES, SHARED * len(names))
+    nameless = np.array([not is_readable(name) or counts[name] > most for name in names], np.bool_)
+    total = int(nameless.sum())
+    rows = np.flatnonzero(nameless[literals.entity_ids]) if total else np.zeros(0, np.intp)
+    by_attribute: dict[int, dict[int, str]] = {}  # attribute -> entity -> its first value
+    for row in rows.tolist():
+        value = literals.values[row].strip()
+        if value:
+            own = by_attribute.setdefault(int(literals.attribute_ids[row]), {})
+            entity = int(literals.entity_ids[row])
+            own[entity] = min(value, own.get(entity, value))
+    scores = {}
+    for attribute, own in by_attribute.items():
+        share, likeness = len(own) / total, name_likeness(list(own.values()))
+        is_named = says_name(attributes[attribute])
+        if (likeness > 0 and share >= LEAST_NAMED) if is_named else (likeness >= UNIQUE and share >= MOSTLY_NAMED):
+            scores[attribute] = likeness * share + BONUS * is_named
+    for attribute in sorted(scores, key=lambda one: (-scores[one], one)):
+        for entity, value in by_attribute[attribute].items():
+            if nameless[entity]:
+                names[entity], nameless[entity] = value, False
+    return names

@@ -111,8 +111,8 @@ def has_rows(path: Path) -> bool:
 def looks_like_triples(raw: pl.DataFrame) -> bool:
     """Whether rows of three fields without a header of triples are triples, and not `id, name, city`.
 
-    A table has a header. Its rows differ in their first field, which never is a third one, and most in their second one,
-    unless the header calls the first an id.
+    A table has a header. Its rows differ in their first field, which never is a third one, and most of them in their
+    second one, unless the header calls the first an id.
     """
     fields = raw.drop("line")
     header, rows = find_header(fields)
