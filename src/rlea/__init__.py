@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rlea.agent.agent import AgentSettings, Aligner
+    from rlea.duplicates import Duplicates, dedupe
     from rlea.errors import InputError
     from rlea.evidence.channel import Channel
     from rlea.graph import GraphPair, KnowledgeGraph, Links
@@ -33,6 +34,7 @@ _HOME = {
     "Aligner": "agent.agent",
     "Candidates": "search.candidates",
     "Channel": "evidence.channel",
+    "Duplicates": "duplicates",
     "Embeddings": "search.embeddings",
     "GraphPair": "graph",
     "InputError": "errors",
@@ -43,6 +45,7 @@ _HOME = {
     "Task": "matching",
     "align": "pipeline",
     "compare": "pipeline",
+    "dedupe": "duplicates",
     "embed_entities": "models.embed",
     "find_candidates": "search.candidates",
     "read": "io.read",
@@ -56,6 +59,7 @@ __all__ = [
     "Aligner",
     "Candidates",
     "Channel",
+    "Duplicates",
     "Embeddings",
     "GraphPair",
     "InputError",
@@ -66,6 +70,7 @@ __all__ = [
     "Task",
     "align",
     "compare",
+    "dedupe",
     "embed_entities",
     "find_candidates",
     "read",

@@ -9,11 +9,12 @@ from typing import Any
 
 from rlea.demo import demo_folder
 from rlea.errors import InputError
-from rlea.graph import GraphPair
+from rlea.graph import GraphPair, KnowledgeGraph
 from rlea.io.readers import read_graph, read_pair
 from rlea.io.readers.link_files import LinkFile, read_link_rows
 from rlea.io.readers.links import make_pair
 from rlea.io.readers.memory import graph_in_memory, links_in_memory
+from rlea.io.readers.text import error_at, shown
 
 
 def read(
@@ -95,3 +96,32 @@ def read_demo() -> GraphPair:
     (1887, 128)
     """
     return read(demo_folder())
+
+
+def read_one(graph: Any) -> tuple[KnowledgeGraph, dict[str, str]]:
+    """One graph, whatever `read` takes as one, and the path that it came from where there is one."""
+    if isinstance(graph, KnowledgeGraph):
+        return graph, {}
+    if _is_path(graph):
+        return read_graph(graph), {"graph": str(Path(graph).absolute())}
+    return graph_in_memory(graph, "graph"), {}
+
+
+def read_different(
+    value: Any, source: KnowledgeGraph, target: KnowledgeGraph
+) -> tuple[list[tuple[int, int]], dict[str, str]]:
+    """Pairs of ids that are known to be two things, and the path of their file where there is one.
+
+    Unlike seeds they need not be one-to-one. An identifier that its graph does not have is an error: a pair that was
+    meant to be kept apart would not be.
+    """
+    if value is None:
+        return [], {}
+    rows = _read_links(value, "different")
+    pairs = []
+    for number, one, other in zip(rows.numbers, rows.sources, rows.targets, strict=True):
+        for name, graph in ((one, source), (other, target)):
+            if name not in graph.entity_index:
+                raise error_at(rows.path, rows.unit, number, f"no graph has {shown(name)}", "correct the identifier")
+        pairs.append((source.entity_index[one], target.entity_index[other]))
+    return pairs, {"different": str(Path(value).absolute())} if _is_path(value) else {}
