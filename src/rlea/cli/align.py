@@ -98,6 +98,18 @@ def align(
     threshold: Annotated[
         float, typer.Option(help="Keep only links with at least this confidence.", rich_help_panel=DECISION)
     ] = 0.0,
+    cardinality: Annotated[
+        str,
+        typer.Option(
+            help="Links of a source and of a target: [cyan]1:1[/cyan], [cyan]1:n[/cyan] (a source may have several "
+            "targets), [cyan]n:1[/cyan] or [cyan]n:m[/cyan].",
+            rich_help_panel=DECISION,
+        ),
+    ] = "1:1",
+    different: Annotated[
+        Path | None,
+        typer.Option(help="Pairs that are known to be two things: they are never linked.", rich_help_panel=INPUT),
+    ] = None,
     keep: Annotated[
         str,
         typer.Option(
@@ -148,6 +160,7 @@ def align(
             precision=precision,
             threshold=threshold,
             keep=keep,
+            cardinality=cardinality,
             joint=joint,
             agent=agent,
             preset=preset,
@@ -159,7 +172,8 @@ def align(
         with clock("read"):
             pair = pipeline.read(source, target, fold=fold, seeds=seeds, valid=valid, gold=gold)
         checkpoint = None if output is None else output / "training.checkpoint"
-        result = pipeline.align(pair, settings, progress=report, device=device, checkpoint=checkpoint)
+        more = {"device": device, "checkpoint": checkpoint, "different": different}
+        result = pipeline.align(pair, settings, progress=report, **more)
         result.seconds.update({"read": clock.seconds["read"]})
         written = [] if output is None else pipeline.write(output, result)
         if checkpoint is not None:

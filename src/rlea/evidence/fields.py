@@ -70,21 +70,14 @@ class Fields(NamedTuple):
 
 def read_fields(graph: KnowledgeGraph, same: Sequence[int] | None = None) -> Fields:
     """The literals, names that no literal has, and neighbours; `same` has one number for entities that are the same."""
-    literals = graph.literals
-    rows = sorted(
-        (entity, attribute, plain(value) or value)
-        for entity, attribute, value in zip(
-            literals.entity_ids.tolist(), literals.attribute_ids.tolist(), literals.values, strict=True
-        )
-    )
-    known = {(entity, text) for entity, _, text in rows}
-    named = [(entity, plain(name)) for entity, name in enumerate(graph.names) if is_readable(name)]
-    rows += [(entity, len(graph.attributes), text) for entity, text in named if (entity, text) not in known]
-    called = dict(named)
-    agreeing = Counter(attribute for entity, attribute, text in rows if called.get(entity) == text)
-    holding = Counter(attribute for _, attribute, _ in rows)
-    costs = np.full(len(graph.attributes) + 1, DIFFERENCE)
-    costs[[attribute for attribute, count in agreeing.items() if 2 * count > holding[attribute]]] = OTHER_NAME
+    literals, name = graph.literals, len(graph.attributes)
+    called = {entity: plain(text) for entity, text in enumerate(graph.names) if is_readable(text)}
+    values = zip(literals.entity_ids.tolist(), literals.attribute_ids.tolist(), literals.values, strict=True)
+    rows = [(entity, attribute, plain(value) or value) for entity, attribute, value in values]
+    # Some entities have their name as a literal, others in their identifier: it is a field of its own in both.
+    rows = [row for row in rows if called.get(row[0]) != row[2]]
+    rows += [(entity, name, text) for entity, text in called.items()]
+    costs = np.append(np.full(name, DIFFERENCE), OTHER_NAME)
     rows += _neighbours(graph, range(graph.num_entities) if same is None else same)
     rows.sort()
     having = Counter((attribute, text) for _, attribute, text in rows)
