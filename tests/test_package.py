@@ -22,7 +22,7 @@ graph search matching clusters
 io models
 evidence evaluation
 paper agent matchers deciders
-views settings result pipeline duplicates
+views settings result pipeline duplicates several
 experiments commands
 cli
 """

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rlea.search.candidates import Candidates, find_candidates
     from rlea.search.embeddings import Embeddings
     from rlea.settings import AlignSettings
+    from rlea.several import SeveralResult, align_several
 
 __version__: str
 
@@ -42,8 +43,10 @@ _HOME = {
     "Links": "graph",
     "Matching": "matching",
     "Result": "result",
+    "SeveralResult": "several",
     "Task": "matching",
     "align": "pipeline",
+    "align_several": "several",
     "compare": "pipeline",
     "dedupe": "duplicates",
     "embed_entities": "models.embed",
@@ -67,8 +70,10 @@ __all__ = [
     "Links",
     "Matching",
     "Result",
+    "SeveralResult",
     "Task",
     "align",
+    "align_several",
     "compare",
     "dedupe",
     "embed_entities",

@@ -1,4 +1,4 @@
-"""Several entities for one: duplicates of a side are merged, the pair is aligned one-to-one, and links are spread again.
+"""Several entities for one: duplicates of a side are merged, the pair is aligned one-to-one, links are spread again.
 
 A source with two targets is a source whose target stands twice in its graph. Merged, the two have all that is known of
 them, and compete with nobody. Where there are no duplicates, nothing changes.
@@ -64,8 +64,8 @@ class MergedPair:
 
     def merge(self, pair: GraphPair) -> GraphPair:
         """The pair between merged graphs; of links that are in conflict now, the first is kept."""
-        links = {name: self._merge_links(getattr(pair, name)) for name in ("train", "valid", "test")}
-        return replace(pair, source=self.source.graph, target=self.target.graph, **links)
+        train, valid, test = (self._merge_links(links) for links in (pair.train, pair.valid, pair.test))
+        return replace(pair, source=self.source.graph, target=self.target.graph, train=train, valid=valid, test=test)
 
     def spread(self, matching: Matching) -> Matching:
         """Every link between merged entities as links between all that they stand for.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +12,10 @@ from rlea.cli import options
 from rlea.cli.options import ADVANCED, ALIGN, DECISION, INPUT, Json, Quiet, app
 from rlea.views import terminal
 from rlea.views.terminal import as_text, describe, out, print_json, progress_bars
+
+if TYPE_CHECKING:
+    from rlea.progress import Progress
+    from rlea.settings import AlignSettings
 
 CLASSIC = ("nearest", "hungarian", "best-first")  # what the demo compares all evidence with
 
@@ -58,6 +63,10 @@ def demo(
 def align(
     source: Annotated[Path, typer.Argument(help="A benchmark folder, or the first of two graphs.")],
     target: Annotated[Path | None, typer.Argument(help="The second graph.")] = None,
+    others: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Further graphs: links become clusters with one entity of every graph."),
+    ] = None,
     seeds: Annotated[
         Path | None,
         typer.Option(
@@ -141,6 +150,8 @@ def align(
       rlea align people.nt.gz staff.ttl --seeds known.tsv --output out
 
       rlea align D_W_15K_V1 --fold 1 --embedding aligne
+
+      rlea align shop.ttl catalogue.ttl stock.ttl --output out
     """
     from rlea import pipeline
     from rlea.deciders import Clock
@@ -168,12 +179,17 @@ def align(
             seed=seed,
         )
         check_settings(settings, output=None if output is None else output / "links.tsv", device=device)
+        if others and target is not None:
+            given = {"--seeds": seeds, "--valid": valid, "--gold": gold, "--fold": fold, "--different": different}
+            answer_several([source, target, *others], settings, given, report, output, json_)
+            return
         clock = Clock()
         with clock("read"):
             pair = pipeline.read(source, target, fold=fold, seeds=seeds, valid=valid, gold=gold)
         checkpoint = None if output is None else output / "training.checkpoint"
-        more = {"device": device, "checkpoint": checkpoint, "different": different}
-        result = pipeline.align(pair, settings, progress=report, **more)
+        result = pipeline.align(
+            pair, settings, progress=report, device=device, checkpoint=checkpoint, different=different
+        )
         result.seconds.update({"read": clock.seconds["read"]})
         written = [] if output is None else pipeline.write(output, result)
         if checkpoint is not None:
@@ -194,6 +210,31 @@ def align(
         out.print("Written: " + ", ".join(as_text(str(path)) for path in written))
     elif not quiet:
         out.print("[dim]Add --output DIR to keep the links.[/dim]")
+
+
+def answer_several(
+    graphs: list[Path],
+    settings: AlignSettings,
+    given: Mapping[str, object],
+    report: Progress,
+    output: Path | None,
+    json_: bool,
+) -> None:
+    """Align three graphs or more; options about the links of two graphs are refused."""
+    from rlea.several import align_several, refuse_pairwise
+
+    refuse_pairwise(given)
+    found = align_several(graphs, settings, progress=report)
+    written = [] if output is None else found.write(output)
+    if json_:
+        print_json(found.summary())
+        return
+    summary = found.summary()
+    out.print(f"{summary['clusters']:,} clusters of {summary['graphs']} graphs", highlight=False)
+    for row in summary["pairwise"]:
+        out.print(as_text(f"  {row['graphs'][0]} - {row['graphs'][1]}: {row['links']:,} links, {row['kept']:,} kept"))
+    if written:
+        out.print("Written: " + ", ".join(as_text(str(path)) for path in written))
 
 
 @app.command("explain", rich_help_panel=ALIGN)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from rlea.graph import LITERAL_COLUMNS, GraphPair, KnowledgeGraph, Links
+from rlea.graph import LITERAL_COLUMNS, GraphPair, Ids, KnowledgeGraph, Links
 
 SIZES = (2, 3, 4, 5)  # of planted clusters
 FIELDS_OF_A_CHANGE, MOST_CHANGES = 2, 3  # a copy is changed once to three times, at most once for every two fields ...
@@ -51,6 +51,32 @@ def plant_duplicates(graph: KnowledgeGraph, share: float, seed: int = 0) -> tupl
                     neighbour = other[int(random.integers(len(other)))]
                     more.append((copy, relation, neighbour) if place == 0 else (neighbour, relation, copy))
     return _build(edges + more, literals, names), list(clusters.values())
+
+
+def make_view(graph: KnowledgeGraph, share: float, view: int) -> tuple[KnowledgeGraph, Ids]:
+    """Another graph about a share of the same entities, and which entity each of its own is.
+
+    Entities are changed as duplicates are, edges are lost, identifiers say nothing.
+    """
+    random = np.random.default_rng([view, round(1000 * share), graph.num_entities])
+    chosen = random.permutation(graph.num_entities)[: round(share * graph.num_entities)]
+    called = {graph.entities[one]: f"view{view}/{number:06d}" for number, one in enumerate(chosen.tolist())}
+    by_entity: dict[str, list[Row]] = {}
+    for row in _rows_of(graph):
+        by_entity.setdefault(row[0], []).append(row)
+    literals, names = list[Row](), dict[str, str]()
+    for one in chosen.tolist():
+        entity = graph.entities[one]
+        own, names[called[entity]] = _corrupt(by_entity.get(entity, []), graph.names[one], random)
+        literals += [(called[entity], *row[1:]) for row in own]
+    edges = []
+    for h, r, t in graph.triples.tolist():
+        ends = called.get(graph.entities[h]), called.get(graph.entities[t])
+        if ends[0] is not None and ends[1] is not None and random.random() < KEPT_EDGES:
+            edges.append((ends[0], graph.relations[r], ends[1]))
+    made = _build(edges, literals, names)
+    index = dict(zip(called.values(), chosen.tolist(), strict=True))
+    return made, np.array([index[identifier] for identifier in made.entities], np.int32)
 
 
 def split_targets(pair: GraphPair, links: Links, share: float, seed: int = 0) -> tuple[GraphPair, Links]:
