@@ -2,8 +2,8 @@
 
     python benchmarks/several.py --json FILE
 
-Three views of one synthetic graph, and of the demo's first graph, each with all of its entities or a part of them, drawn
-for each view by itself. No seeds. F1 of the pairs within clusters, beside the mean F1 of the three pairwise runs.
+Three views of one synthetic graph, each with all of its entities or a part of them, drawn for each view by itself. No
+seeds. F1 of the pairs within clusters, beside the mean F1 of the three pairwise runs.
 """
 
 from __future__ import annotations
@@ -51,21 +51,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    import rlea
     from rlea.io.synthetic import SyntheticSettings, generate
     from rlea.record import as_json, describe_run
 
-    graphs = {"synthetic": generate(SyntheticSettings(num_entities=1000)).source, "demo": rlea.read_demo().source}
+    graph = generate(SyntheticSettings(num_entities=1000)).source
     rows = []
-    for name, graph in graphs.items():
-        for share in SHARES:
-            row = measure(name, graph, share)
-            rows.append({key: round(value, 4) if isinstance(value, float) else value for key, value in row.items()})
-            print(json.dumps(rows[-1]), flush=True)
-            if options.json:
-                record = describe_run(rows=rows, seed=0)
-                record["command"] = "python benchmarks/several.py"
-                options.json.write_text(as_json(record), encoding="utf-8")
+    for share in SHARES:
+        row = measure("synthetic", graph, share)
+        rows.append({key: round(value, 4) if isinstance(value, float) else value for key, value in row.items()})
+        print(json.dumps(rows[-1]), flush=True)
+    if options.json:
+        record = describe_run(rows=rows, seed=0)
+        record["command"] = "python benchmarks/several.py"
+        options.json.write_text(as_json(record), encoding="utf-8")
 
 
 if __name__ == "__main__":

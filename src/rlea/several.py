@@ -26,16 +26,23 @@ if TYPE_CHECKING:
     from rlea.matching import Matching
 
 CLUSTERS, PAIRS = "clusters.tsv", "pairs.tsv"
-# Mean confidence by which clusters are joined. A link that one run has not found counts as 0, so two sure links and a
-# missing one must do: 0.9 and 0 are 0.45.
-LEAST = 0.4
+# Mean confidence by which clusters are joined, that of the least sure links that a run writes. A link that one run has
+# not found counts as 0: two sure links and a missing one are a cluster.
+LEAST = 0.2
 FEWEST = 3  # graphs
 _BREAKS = re.compile(r"[\t\n\r]")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SeveralResult:
-    """Clusters of entities of several graphs. Members are numbered graph after graph: see `entity`."""
+    """Clusters of entities of several graphs. Members are numbered graph after graph: see `entity`.
+
+    >>> import rlea
+    >>> graphs = [{"triples": [], "names": [(f"{owner}{k}", f"name {k}") for k in range(5)]} for owner in "abc"]
+    >>> found = rlea.align_several(graphs)
+    >>> all(len(cluster.members) <= 3 for cluster in found.clusters)
+    True
+    """
 
     graphs: Sequence[KnowledgeGraph]
     names: Sequence[str]  # of the graphs
