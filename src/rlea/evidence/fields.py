@@ -1,4 +1,4 @@
-"""The channel of fields: values of two entities of one graph, compared attribute by attribute.
+"""Fields of entities of one graph, compared attribute by attribute: log-odds that two are the same thing.
 
 Within one graph attributes mean the same, so what stands under each can be compared letter by letter. A value counts
 the more the fewer entities have it (Fellegi and Sunter): two strangers rarely have the same title, and often the same
@@ -17,11 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlea.arithmetic import log
-from rlea.evidence import ATTRIBUTES
-from rlea.evidence.channel import Channel
 from rlea.graph import KnowledgeGraph
 from rlea.graph.names import is_readable, plain
-from rlea.search.pairs import Floats, Pairs
 
 MOST_LETTERS = 80  # of a value that are compared one by one, from its beginning and its end
 # Letters to be changed, and their share, from which on values are as different as any: typos are few and single, other
@@ -34,26 +31,8 @@ DECAY = 0.5  # weight of each further agreement, best first: agreements are rare
 # Log-odds against a pair if a field differs, of ten duplicates one does, and if the name does, of a hundred one.
 DIFFERENCE, OTHER_NAME = 2.3, 4.6
 EDGE_SHARE = 0.5  # of the log-odds of a shared value that a shared neighbour has: relatives share them, too
-FIRST_LETTER = 0x100
-MOST = 20.0  # log-odds beyond which more says nothing new
-UNIT = 5.0  # log-odds that are 1 as a score
+FIRST_LETTER = 0x100  # of those that stand for neighbours: none is a digit
 DIGITS = re.compile(r"[0-9]+")
-
-
-def field_channels(graph: KnowledgeGraph) -> list[Channel]:
-    """Log-odds of a pair by its fields, what speaks for it, what against it. It scores what others propose."""
-    fields = read_fields(graph)
-    if not len(fields.weights):
-        return []
-
-    def score(pairs: Pairs) -> Floats:
-        support, conflict = compare_fields(pairs.source_ids, pairs.target_ids, *fields)
-        support, conflict = np.minimum(support, MOST) / UNIT, np.minimum(conflict, MOST) / UNIT
-        return np.column_stack([support, conflict]).astype(np.float32)
-
-    columns, meanings = ("fields", "differing fields"), ("log-odds by equal fields", "log-odds by differing fields")
-    info = {"searched": False}
-    return [Channel(ATTRIBUTES, columns, Pairs.empty(), score, info, meanings=meanings, against=columns[1:])]
 
 
 class Fields(NamedTuple):
