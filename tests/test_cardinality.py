@@ -65,6 +65,11 @@ def test_what_cannot_be_is_refused(options, words):
         rlea.align(rlea.read([("a", "r", "b")], [("x", "r", "y")]), **options)
 
 
+def test_deciders_are_compared_one_to_one():
+    with pytest.raises(rlea.InputError, match="one-to-one"):
+        list(rlea.compare(rlea.read_demo(), ["fused"], cardinality="1:n"))
+
+
 def test_forbidden_pairs_are_never_linked(whole, tmp_path):
     pair, _ = whole
     plain = rlea.align(pair, pool="all", matcher="mutual")

@@ -93,6 +93,8 @@ def compare(
         raise InputError("no matcher is named", remedy="use names such as nearest,hungarian,fused")
     settings = replace(AlignSettings.with_options(settings, **options), matcher=names[0])
     check_settings(settings, names, device=device)
+    if settings.cardinality != "1:1":
+        raise InputError("deciders are compared by one-to-one links", remedy="leave the cardinality out")
     inputs = replace(make_inputs(pair, settings, progress, device), deciders=tuple(names))
     ranks = None
     for number, name in enumerate(names):
