@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rlea.agent.agent import AgentSettings, Aligner
+    from rlea.duplicates import Duplicates, dedupe
     from rlea.errors import InputError
     from rlea.evidence.channel import Channel
     from rlea.graph import GraphPair, KnowledgeGraph, Links
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from rlea.search.candidates import Candidates, find_candidates
     from rlea.search.embeddings import Embeddings
     from rlea.settings import AlignSettings
+    from rlea.several import SeveralResult, align_several
 
 __version__: str
 
@@ -33,6 +35,7 @@ _HOME = {
     "Aligner": "agent.agent",
     "Candidates": "search.candidates",
     "Channel": "evidence.channel",
+    "Duplicates": "duplicates",
     "Embeddings": "search.embeddings",
     "GraphPair": "graph",
     "InputError": "errors",
@@ -40,9 +43,12 @@ _HOME = {
     "Links": "graph",
     "Matching": "matching",
     "Result": "result",
+    "SeveralResult": "several",
     "Task": "matching",
     "align": "pipeline",
+    "align_several": "several",
     "compare": "pipeline",
+    "dedupe": "duplicates",
     "embed_entities": "models.embed",
     "find_candidates": "search.candidates",
     "read": "io.read",
@@ -56,6 +62,7 @@ __all__ = [
     "Aligner",
     "Candidates",
     "Channel",
+    "Duplicates",
     "Embeddings",
     "GraphPair",
     "InputError",
@@ -63,9 +70,12 @@ __all__ = [
     "Links",
     "Matching",
     "Result",
+    "SeveralResult",
     "Task",
     "align",
+    "align_several",
     "compare",
+    "dedupe",
     "embed_entities",
     "find_candidates",
     "read",

@@ -11,19 +11,24 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from rlea import peak_memory
 from rlea.deciders import DECIDERS, Decision, Inputs, checkpoint_of, is_paper, uses_candidates
 from rlea.errors import InputError
 from rlea.evaluation.string_baseline import probe_strings
 from rlea.graph import GraphPair, choose_pool
 from rlea.graph.masking import hide
-from rlea.io.read import read
+from rlea.io.read import read, read_different
 from rlea.models import MODELS
 from rlea.progress import Progress, counted, silent, ticking
 from rlea.result import Overlap, Result, write
 from rlea.settings import AlignSettings, check_settings, settle
 
 if TYPE_CHECKING:
+    from rlea.agent.merging import MergedPair
+    from rlea.evaluation.metrics import LinkMetrics
     from rlea.evaluation.ranks import RankMetrics
     from rlea.matching import Matching
 
@@ -39,12 +44,14 @@ def align(
     progress: Progress = silent,
     device: str = "auto",
     checkpoint: str | Path | None = None,
+    different: Any = None,
     **options: Any,
 ) -> Result:
     """Find the links of a pair. `options` are the fields of `AlignSettings`; an unknown one is an error.
 
     `device` is for training vectors, `checkpoint` a file beside which their training is kept, so that a run that was
-    stopped goes on.
+    stopped goes on. `different` are pairs that are known to be two things (as links are given to `read`): they are
+    never linked.
 
     >>> import rlea
     >>> result = rlea.align(rlea.read_demo(), channels=("names",), precision=0.95)
@@ -53,8 +60,16 @@ def align(
     """
     settings = settle(AlignSettings.with_options(settings, **options), pair)
     check_settings(settings, device=device)
-    inputs = make_inputs(pair, settings, progress, device, checkpoint).begin(settings)
-    return conclude(pair, inputs, decide(inputs))
+    barred, _ = read_different(different, pair.source, pair.target)
+    merged = None
+    if settings.cardinality != "1:1":
+        from rlea.agent.merging import MergedPair
+
+        merged = MergedPair.of(pair, settings.cardinality, progress)
+    own = pair if merged is None else merged.merge(pair)
+    inputs = make_inputs(own, settings, progress, device, checkpoint).begin(settings)
+    result = conclude(own, inputs, decide(inputs))
+    return keep_apart(result if merged is None else spread(result, pair, merged), barred)
 
 
 def compare(
@@ -78,6 +93,8 @@ def compare(
         raise InputError("no matcher is named", remedy="use names such as nearest,hungarian,fused")
     settings = replace(AlignSettings.with_options(settings, **options), matcher=names[0])
     check_settings(settings, names, device=device)
+    if settings.cardinality != "1:1":
+        raise InputError("deciders are compared by one-to-one links", remedy="leave the cardinality out")
     inputs = replace(make_inputs(pair, settings, progress, device), deciders=tuple(names))
     ranks = None
     for number, name in enumerate(names):
@@ -146,6 +163,40 @@ def conclude(pair: GraphPair, inputs: Inputs, decision: Decision, ranks: RankMet
         overlap=overlap,
         **scores,
     )
+
+
+def spread(result: Result, pair: GraphPair, merged: MergedPair) -> Result:
+    """The result of a merged pair as that of the whole one. What was decided step by step is about merged entities."""
+    matching, doubtful = (merged.spread(part) for part in (result.matching, result.doubtful))
+    counts = {"source": merged.source.num_merged, "target": merged.target.num_merged}
+    more: dict[str, Any] = {"info": {**result.info, "merged": counts}, "matching": matching, "doubtful": doubtful}
+    return replace(
+        result, pair=pair, trace=None, gold_ranks=None, coverage=None, links=judge(pair, matching, result), **more
+    )
+
+
+def keep_apart(result: Result, barred: Sequence[tuple[int, int]]) -> Result:
+    """The result without the links that are known to be wrong."""
+    if not barred:
+        return result
+    known = set(barred)
+
+    def is_allowed(links: Matching) -> NDArray[np.bool_]:
+        ends = zip(links.source_ids.tolist(), links.target_ids.tolist(), strict=True)
+        return np.array([pair not in known for pair in ends], np.bool_)
+
+    matching, doubtful = (part.some(is_allowed(part)) for part in (result.matching, result.doubtful))
+    return replace(result, matching=matching, doubtful=doubtful, links=judge(result.pair, matching, result))
+
+
+def judge(pair: GraphPair, matching: Matching, result: Result) -> LinkMetrics | None:
+    """Scores of links that were changed after the run; None without gold links."""
+    from rlea.evaluation import metrics
+
+    if not len(pair.test):
+        return None
+    scored = metrics.without_validation(matching, pair.test, pair.valid)
+    return metrics.link_metrics(scored, pair.test, pool=result.pool, complete=result.settings.gold_complete)
 
 
 def cut_links(matching: Matching, settings: AlignSettings, most: int, overlap: Overlap | None = None) -> Matching:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 MOST_FUSED = 100_000  # entities of the larger graph up to which `auto` takes all evidence
 SEARCHES = ("auto", "exact", "approximate")
 KEPT = ("auto", "worthwhile", "all")
+CARDINALITIES = ("1:1", "1:n", "n:1", "n:m")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +49,7 @@ class AlignSettings:
     # worthwhile: links that the expected F1 gains from; all: as doubtful as they may be. By default worthwhile where
     # the agent decides, whose confidences are calibrated, and all for other matchers.
     keep: str = "auto"
+    cardinality: str = "1:1"  # links of a source and of a target: 1:n lets a source have several targets
     joint: int = 0  # rounds in which the agent's sure links train the vectors anew
     agent: str = ""  # a file with a trained agent, in place of training one
     preset: str = ""  # of the paper's agent, in place of the agent
@@ -131,6 +133,7 @@ def check_settings(
         who = "the paper's agent" if is_paper(settings) else uncalibrated[0]
         remedy = "use --threshold, or --matcher fused"
         raise InputError(f"{who} has no calibrated confidences, so --precision cannot be promised", remedy=remedy)
+    check_cardinality(settings, names)
     check_channels(settings, names, has_agent, is_comparison=len(deciders) > 0)
     check_embeddings(settings, names, device)
     if settings.joint:
@@ -157,6 +160,24 @@ def check_numbers(settings: AlignSettings) -> None:
         raise InputError(f"unknown pool {settings.pool!r}", remedy="use test or all")
     if settings.search not in SEARCHES:
         raise InputError(f"unknown search {settings.search!r}", remedy=f"use one of {', '.join(SEARCHES)}")
+
+
+def check_cardinality(settings: AlignSettings, names: Sequence[str]) -> None:
+    """Refuse several links of an entity where nobody would find them."""
+    if settings.cardinality not in CARDINALITIES:
+        known = ", ".join(CARDINALITIES)
+        raise InputError(f"unknown cardinality {settings.cardinality!r}", remedy=f"use one of {known}")
+    if settings.cardinality == "1:1":
+        return
+    others = [name for name in names if name != "fused"]
+    if others:
+        remedy = "use --matcher fused, or leave --cardinality out"
+        raise InputError(f"{others[0]} links one-to-one, and --cardinality is {settings.cardinality}", remedy=remedy)
+    if settings.hide:
+        remedy = "leave one of the two out"
+        raise InputError(
+            f"--cardinality {settings.cardinality} looks at names and values, which --hide hides", remedy=remedy
+        )
 
 
 def check_channels(settings: AlignSettings, names: Sequence[str], has_agent: bool, *, is_comparison: bool) -> None:

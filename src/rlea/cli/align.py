@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +13,10 @@ from rlea.cli.options import ADVANCED, ALIGN, DECISION, INPUT, Json, Quiet, app
 from rlea.progress import counted
 from rlea.views import terminal
 from rlea.views.terminal import as_text, describe, err, out, print_json, progress_bars
+
+if TYPE_CHECKING:
+    from rlea.progress import Progress
+    from rlea.settings import AlignSettings
 
 CLASSIC = ("nearest", "hungarian", "best-first")  # what the demo compares all evidence with
 
@@ -68,6 +73,10 @@ def align(
         ),
     ],
     target: Annotated[str | None, typer.Argument(help="The second graph.")] = None,
+    others: Annotated[
+        list[str] | None,
+        typer.Argument(help="Further graphs: links become clusters with one entity of every graph."),
+    ] = None,
     seeds: Annotated[
         Path | None,
         typer.Option(
@@ -83,21 +92,9 @@ def align(
         Path | None, typer.Option(help="Known links to score the result with.", rich_help_panel=INPUT)
     ] = None,
     gold_complete: options.GoldComplete = False,
-    id_: Annotated[
-        str,
-        typer.Option(
-            "--id",
-            help="Of tables with a row an entity: the column that identifies rows; two with a comma if the tables "
-            "differ. Found by looking if not given.",
-            rich_help_panel=INPUT,
-        ),
-    ] = "",
-    name: Annotated[
-        str, typer.Option(help="The column that names rows, as --id is given.", rich_help_panel=INPUT)
-    ] = "",
-    columns: Annotated[
-        str, typer.Option(help="The columns to use, with commas; all by default.", rich_help_panel=INPUT)
-    ] = "",
+    id_column: options.IdColumn = "",
+    name_column: options.NameColumn = "",
+    columns: options.ColumnList = "",
     source_query: Annotated[
         Path | None,
         typer.Option(help="A CONSTRUCT query in a file, if SOURCE is an endpoint.", rich_help_panel=INPUT),
@@ -134,6 +131,18 @@ def align(
     threshold: Annotated[
         float, typer.Option(help="Keep only links with at least this confidence.", rich_help_panel=DECISION)
     ] = 0.0,
+    cardinality: Annotated[
+        str,
+        typer.Option(
+            help="Links of a source and of a target: [cyan]1:1[/cyan], [cyan]1:n[/cyan] (a source may have several "
+            "targets), [cyan]n:1[/cyan] or [cyan]n:m[/cyan].",
+            rich_help_panel=DECISION,
+        ),
+    ] = "1:1",
+    different: Annotated[
+        Path | None,
+        typer.Option(help="Pairs that are known to be two things: they are never linked.", rich_help_panel=INPUT),
+    ] = None,
     keep: Annotated[
         str,
         typer.Option(
@@ -172,6 +181,8 @@ def align(
 
       rlea align D_W_15K_V1 --fold 1 --embedding aligne
 
+      rlea align shop.ttl catalogue.ttl stock.ttl --output out
+
       rlea align --config out/run.toml --output again
     """
     from rlea import pipeline
@@ -197,6 +208,7 @@ def align(
             precision=precision,
             threshold=threshold,
             keep=keep,
+            cardinality=cardinality,
             joint=joint,
             agent=agent,
             preset=preset,
@@ -204,6 +216,11 @@ def align(
             seed=seed,
         )
         check_settings(settings, output=None if output is None else output / "links.tsv", device=device)
+        if others and target is not None:
+            given = {"--seeds": seeds, "--valid": valid, "--gold": gold, "--fold": fold, "--different": different}
+            rows = {"id_column": id_column, "name_column": name_column, "columns": columns}
+            answer_several([source, target, *others], rows, settings, given, report, output, json_)
+            return
         clock = Clock()
         report("read", 0, 1)
         with clock("read"):
@@ -217,14 +234,16 @@ def align(
                 source_query=source_query,
                 target_query=target_query,
                 endpoint_limit=endpoint_limit,
-                id_column=id_,
-                name_column=name,
+                id_column=id_column,
+                name_column=name_column,
                 columns=columns,
                 progress=report,
             )
         report.expect(plan_stages(pair, settings))
         checkpoint = None if output is None else output / "training.checkpoint"
-        result = pipeline.align(pair, settings, progress=report, device=device, checkpoint=checkpoint)
+        result = pipeline.align(
+            pair, settings, progress=report, device=device, checkpoint=checkpoint, different=different
+        )
         result.seconds.update({"read": clock.seconds["read"]})
         report("write", 0, 1)
         written = [] if output is None else pipeline.write(output, result, formats=formats)
@@ -246,6 +265,32 @@ def align(
         out.print("Written: " + ", ".join(as_text(str(path)) for path in written))
     elif not quiet:
         out.print("[dim]Add --output DIR to keep the links.[/dim]")
+
+
+def answer_several(
+    graphs: list[str],
+    rows: Mapping[str, str],
+    settings: AlignSettings,
+    given: Mapping[str, object],
+    report: Progress,
+    output: Path | None,
+    json_: bool,
+) -> None:
+    """Align three graphs or more; options about the links of two graphs are refused."""
+    from rlea.several import align_several, refuse_pairwise
+
+    refuse_pairwise(given)
+    found = align_several(graphs, settings, **rows, progress=report)
+    written = [] if output is None else found.write(output)
+    if json_:
+        print_json(found.summary())
+        return
+    summary = found.summary()
+    out.print(f"{summary['clusters']:,} clusters of {summary['graphs']} graphs", highlight=False)
+    for row in summary["pairwise"]:
+        out.print(as_text(f"  {row['graphs'][0]} - {row['graphs'][1]}: {row['links']:,} links, {row['kept']:,} kept"))
+    if written:
+        out.print("Written: " + ", ".join(as_text(str(path)) for path in written))
 
 
 @app.command("explain", rich_help_panel=ALIGN)

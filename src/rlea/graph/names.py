@@ -16,8 +16,8 @@ from rlea.graph.name_attribute import BONUS, name_likeness, says_name
 if TYPE_CHECKING:
     from rlea.graph import Literals
 
-# An attribute that is called a name holds names if so many nameless entities have it; another one if most do, and nearly
-# all of its values differ, unlike descriptions.
+# An attribute that is called a name holds names if so many nameless entities have it; another one if most do, and
+# nearly all of its values differ, unlike descriptions.
 LEAST_NAMED, MOSTLY_NAMED, UNIQUE = 0.02, 0.6, 0.9
 FEW_NAMESAKES, SHARED = 20, 0.02  # entities called alike, and their share, up to which a name may be one
 _W3 = "http://www.w3.org/"

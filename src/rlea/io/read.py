@@ -9,14 +9,15 @@ from typing import Any
 
 from rlea.demo import demo_folder
 from rlea.errors import InputError
-from rlea.graph import GraphPair
+from rlea.graph import GraphPair, KnowledgeGraph
 from rlea.io.readers import read_pair
 from rlea.io.readers.link_files import LinkFile, read_link_rows
 from rlea.io.readers.links import make_pair
 from rlea.io.readers.memory import graph_in_memory, links_in_memory
 from rlea.io.readers.places import is_elsewhere, is_path, is_paths, read_place, recorded, short_name
-from rlea.io.readers.rows import RowOptions
+from rlea.io.readers.rows import GUESS, RowOptions
 from rlea.io.readers.sparql import LIMIT, is_endpoint
+from rlea.io.readers.text import error_at, shown
 from rlea.progress import Progress, silent
 
 
@@ -119,19 +120,23 @@ def read(
     return pair
 
 
-def row_options(id_column: str, name_column: str, columns: str | Sequence[str]) -> tuple[RowOptions, RowOptions]:
-    """What a user says of the columns of two tables: one name for both, or two with a comma."""
-    ids, names = _both(id_column, "--id"), _both(name_column, "--name")
+def row_options(
+    id_column: str, name_column: str, columns: str | Sequence[str], num_tables: int = 2
+) -> list[RowOptions]:
+    """What a user says of the columns of some tables: one name for all, or one of each with commas."""
     wanted = columns.split(",") if isinstance(columns, str) else columns
     kept = tuple(part.strip() for part in wanted if part.strip())
-    return RowOptions(ids[0], names[0], kept), RowOptions(ids[1], names[1], kept)
+    each = (_of_each(id_column, "--id", num_tables), _of_each(name_column, "--name", num_tables))
+    return [RowOptions(one, name, kept) for one, name in zip(*each, strict=True)]
 
 
-def _both(text: str, option: str) -> tuple[str, str]:
+def _of_each(text: str, option: str, num_tables: int) -> list[str]:
     parts = [part.strip() for part in text.split(",")]
-    if len(parts) > 2 or (len(parts) == 2 and not all(parts)):
-        raise InputError(f"{option} is {text!r}", remedy="name one column, or one of each table with a comma between")
-    return parts[0], parts[-1]
+    if len(parts) == 1:
+        return parts * num_tables
+    if len(parts) != num_tables or not all(parts):
+        raise InputError(f"{option} is {text!r}", remedy="name one column, or one of each table with commas between")
+    return parts
 
 
 def _read_links(value: Any, name: str) -> LinkFile:
@@ -150,3 +155,34 @@ def read_demo() -> GraphPair:
     (1887, 128)
     """
     return read(demo_folder())
+
+
+def read_one(
+    graph: Any, rows: RowOptions = GUESS, progress: Progress = silent
+) -> tuple[KnowledgeGraph, dict[str, str]]:
+    """One graph, whatever `read` takes as one, and the path that it came from where there is one."""
+    if isinstance(graph, KnowledgeGraph):
+        return graph, {}
+    if is_path(graph) or is_paths(graph):
+        return read_place(graph, rows=rows, progress=progress), {"graph": recorded(graph)} if is_path(graph) else {}
+    return graph_in_memory(graph, "graph"), {}
+
+
+def read_different(
+    value: Any, source: KnowledgeGraph, target: KnowledgeGraph
+) -> tuple[list[tuple[int, int]], dict[str, str]]:
+    """Pairs of ids that are known to be two things, and the path of their file where there is one.
+
+    Unlike seeds they need not be one-to-one. An identifier that its graph does not have is an error: a pair that was
+    meant to be kept apart would not be.
+    """
+    if value is None:
+        return [], {}
+    rows = _read_links(value, "different")
+    pairs = []
+    for number, one, other in zip(rows.numbers, rows.sources, rows.targets, strict=True):
+        for name, graph in ((one, source), (other, target)):
+            if name not in graph.entity_index:
+                raise error_at(rows.path, rows.unit, number, f"no graph has {shown(name)}", "correct the identifier")
+        pairs.append((source.entity_index[one], target.entity_index[other]))
+    return pairs, {"different": str(Path(value).absolute())} if is_path(value) else {}

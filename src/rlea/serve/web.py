@@ -14,7 +14,8 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from rlea.errors import InputError
-from rlea.io.readers import read_graph
+from rlea.io.readers.places import read_place, short_name
+from rlea.io.readers.rows import GUESS, RowOptions
 from rlea.progress import Progress, silent
 from rlea.serve.protocol import Html, RequestError, Service
 from rlea.serve.reconciler import Reconciler
@@ -31,12 +32,14 @@ CORS = {
 }
 
 
-def open_server(graph: Path, host: str, port: int, progress: Progress = silent) -> Server:
+def open_server(
+    graph: str | Path, host: str, port: int, *, rows: RowOptions = GUESS, progress: Progress = silent
+) -> Server:
     """Read a graph, index it, and listen; `serve_forever` answers."""
-    read = read_graph(graph)
+    read = read_place(graph, rows=rows, progress=progress)
     if not read.num_entities:
         raise InputError("has no entities", path=graph, remedy="give a graph with something in it")
-    return Server(Service(Reconciler(read, progress=progress), graph.name), host, port)
+    return Server(Service(Reconciler(read, progress=progress), short_name(graph)), host, port)
 
 
 class Server(ThreadingHTTPServer):

@@ -1,0 +1,72 @@
+"""The command that finds duplicates within one graph."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from rlea.cli.options import ALIGN, DECISION, INPUT, OUTPUT, ColumnList, IdColumn, Json, NameColumn, Quiet, app
+from rlea.views.terminal import as_text, out, print_json, progress_bars
+
+SHOWN = 10  # clusters on the terminal
+
+
+@app.command(rich_help_panel=ALIGN)
+def dedupe(
+    graph: Annotated[str, typer.Argument(help="A graph in any format that can be read.")],
+    id_column: IdColumn = "",
+    name_column: NameColumn = "",
+    columns: ColumnList = "",
+    threshold: Annotated[
+        float,
+        typer.Option(help="Least mean confidence of the pairs by which a cluster is joined.", rich_help_panel=DECISION),
+    ] = 0.5,
+    different: Annotated[
+        Path | None,
+        typer.Option(help="Pairs that are known to be two things, a file of links.", rich_help_panel=INPUT),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Folder for clusters.tsv, pairs.tsv and run.json.", rich_help_panel=OUTPUT)
+    ] = None,
+    json_: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Find entities of one graph or table that are the same thing.
+
+    Example:  rlea dedupe customers.csv --output out
+    """
+    from rlea import duplicates
+    from rlea.io.writers.atomic import check_writable
+
+    if output is not None:
+        check_writable(output / duplicates.CLUSTERS)
+    with progress_bars(quiet or json_) as report:
+        found = duplicates.dedupe(
+            graph,
+            id_column=id_column,
+            name_column=name_column,
+            columns=columns,
+            threshold=threshold,
+            different=different,
+            progress=report,
+        )
+        written = [] if output is None else found.write(output)
+    summary = found.summary()
+    if json_:
+        print_json(summary)
+        return
+    told = f"{summary['duplicates']:,} of {summary['entities']:,} entities seem to be there already"
+    out.print(f"{summary['clusters']:,} clusters: {told}", highlight=False)
+    table = Table("cluster", "entity", "label", "confidence")
+    for number, entity, label, confidence in found.cluster_rows():
+        if number <= SHOWN:
+            table.add_row(str(number), as_text(entity), as_text(label), f"{confidence:.3f}")
+    if len(found):
+        out.print(table)
+    if written:
+        out.print("Written: " + ", ".join(as_text(str(path)) for path in written))
+    elif not quiet:
+        out.print("[dim]Add --output DIR to keep the clusters.[/dim]")

@@ -1,0 +1,178 @@
+"""Duplicates within one graph or table: clusters with a confidence, as data and as files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rlea.clusters import Cluster
+from rlea.deciders import Clock
+from rlea.errors import InputError
+from rlea.io.read import read_different, read_one, row_options
+from rlea.progress import Progress, silent
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from rlea.graph import KnowledgeGraph
+
+CLUSTERS, PAIRS = "clusters.tsv", "pairs.tsv"
+THRESHOLD = 0.5
+_BREAKS = re.compile(r"[\t\n\r]")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Duplicates:
+    """Clusters of entities that are the same thing.
+
+    >>> import rlea
+    >>> names = [("a", "Ada Lovelace"), ("b", "Ada Lovelcae"), ("c", "Alan Turing"), ("d", "Grace Hopper")]
+    >>> found = rlea.dedupe({"triples": [], "names": names})
+    >>> [[entity for _, entity, *_ in found.cluster_rows()]]
+    [['a', 'b']]
+    """
+
+    graph: KnowledgeGraph
+    clusters: list[Cluster]
+    confidences: dict[tuple[int, int], float]  # of all pairs within clusters, the smaller id first
+    num_pairs: int  # that were compared
+    threshold: float = THRESHOLD
+    seconds: dict[str, float] = field(default_factory=dict)
+    inputs: dict[str, str] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.clusters)
+
+    def __repr__(self) -> str:
+        return f"Duplicates({self.graph.num_entities:,} entities: {len(self.clusters):,} clusters)"
+
+    def cluster_rows(self) -> list[tuple[int, str, str, float]]:
+        """Cluster (numbered from 1), entity, label, and the mean confidence of its pairs with the others."""
+        rows = []
+        for number, cluster in enumerate(self.clusters, start=1):
+            for member in cluster.members:
+                others = [other for other in cluster.members if other != member]
+                mean = sum(self.confidences[min(member, other), max(member, other)] for other in others) / len(others)
+                rows.append((number, self.graph.entities[member], self.graph.names[member], mean))
+        return rows
+
+    def pair_rows(self) -> list[tuple[str, str, float, str, str]]:
+        """All pairs within clusters, the surest first: both identifiers, confidence, both labels."""
+        graph = self.graph
+        rows = [
+            (graph.entities[one], graph.entities[other], confidence, graph.names[one], graph.names[other])
+            for (one, other), confidence in self.confidences.items()
+        ]
+        return sorted(rows, key=lambda row: (-row[2], row[0], row[1]))
+
+    def to_polars(self) -> pl.DataFrame:
+        """The clusters as a frame: cluster, entity, label, confidence."""
+        import polars as pl
+
+        return pl.DataFrame(self.cluster_rows(), schema=["cluster", "entity", "label", "confidence"], orient="row")
+
+    def summary(self) -> dict[str, Any]:
+        """One flat object for machines."""
+        sizes = [len(cluster.members) for cluster in self.clusters]
+        return {
+            "entities": self.graph.num_entities,
+            "compared": self.num_pairs,
+            "clusters": len(self.clusters),
+            "duplicates": sum(sizes) - len(sizes),  # entities that could go
+            "pairs": len(self.confidences),
+            "expected_right": round(sum(self.confidences.values()), 1),
+            "threshold": self.threshold,
+            "seconds": {stage: round(value, 3) for stage, value in self.seconds.items()},
+        }
+
+    def write(self, folder: str | Path) -> list[Path]:
+        """clusters.tsv, pairs.tsv and run.json: all of them or none."""
+        from rlea.io.writers.atomic import write_all
+        from rlea.io.writers.tsv import put_table
+        from rlea.record import as_json, describe_run
+
+        folder = Path(folder)
+        record = as_json(
+            describe_run(result=self.summary(), inputs=dict(self.inputs), fingerprint=self.graph.fingerprint)
+        )
+        members = [
+            (str(number), entity, _plain(label), f"{mean:.6f}") for number, entity, label, mean in self.cluster_rows()
+        ]
+        pairs = [
+            (one, other, f"{confidence:.6f}", _plain(label), _plain(second))
+            for one, other, confidence, label, second in self.pair_rows()
+        ]
+        heads = ("cluster", "entity", "label", "confidence"), ("one", "other", "confidence", "one_label", "other_label")
+        remedy = "give identifiers without tabs and line breaks"
+        return write_all(
+            {
+                folder / CLUSTERS: lambda path: put_table(
+                    path, heads[0], members, shown=folder / CLUSTERS, remedy=remedy
+                ),
+                folder / PAIRS: lambda path: put_table(path, heads[1], pairs, shown=folder / PAIRS, remedy=remedy),
+                folder / "run.json": lambda path: _put_text(path, record),
+            }
+        )
+
+
+def dedupe(
+    graph: Any,
+    *,
+    id_column: str = "",
+    name_column: str = "",
+    columns: str | Sequence[str] = (),
+    threshold: float = THRESHOLD,
+    different: Any = None,
+    progress: Progress = silent,
+) -> Duplicates:
+    """Entities of one graph or table that are the same thing, as clusters with a confidence.
+
+    `graph` is a path, a frame, triples or whatever `rlea.read` takes as one graph, or a `KnowledgeGraph`; the
+    columns are as in `rlea.read`. `threshold` is the least mean confidence of the pairs by which a cluster is joined.
+    `different` are pairs of entities that are known to be two things (a file of links, a frame, tuples): they are never
+    in one cluster.
+
+    >>> import rlea
+    >>> len(rlea.dedupe([("a", "near", "b"), ("c", "near", "d")]))
+    0
+    """
+    from rlea.agent.duplicates import find_duplicates
+    from rlea.search.pairs import Pairs
+
+    if not 0 < threshold <= 1:
+        raise InputError(f"--threshold is {threshold}", remedy="give a number above 0, at most 1, such as 0.5")
+    clock = Clock()
+    with clock("read"):
+        (rows,) = row_options(id_column, name_column, columns, 1)
+        own, inputs = read_one(graph, rows, progress)
+        barred, more = read_different(different, own, own)
+    if not own.num_entities:
+        raise InputError("the graph has no entities", remedy="give a graph with something in it")
+    with clock("match"):
+        found = find_duplicates(own, threshold=threshold, forbidden=barred, progress=progress)
+        inner = [
+            (one, other)
+            for cluster in found.clusters
+            for place, other in enumerate(cluster.members)
+            for one in cluster.members[:place]
+        ]
+        pairs = Pairs.of(np.array([one for one, _ in inner], int), np.array([other for _, other in inner], int))
+        rated = found.rate(pairs).tolist()
+    keys = zip(pairs.source_ids.tolist(), pairs.target_ids.tolist(), strict=True)
+    confidences = dict(zip(keys, rated, strict=True))
+    # The surest cluster first, then by the first member.
+    order = sorted(found.clusters, key=lambda cluster: (-cluster.confidence, cluster.members))
+    return Duplicates(own, order, confidences, len(found.pairs), threshold, clock.seconds, {**inputs, **more})
+
+
+def _plain(label: str) -> str:
+    return _BREAKS.sub(" ", label)
+
+
+def _put_text(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8", newline="\n")

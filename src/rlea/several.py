@@ -1,0 +1,208 @@
+"""Three graphs and more: every two are aligned, and the links become clusters with at most one entity of each graph.
+
+Links of different pairs may contradict each other: a - b, b - c, and a - another c. Clusters are joined by the surest
+links first, by average linkage, and never get a second entity of a graph. A link between two members that a pair's own
+run has not found follows from the others.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlea.clusters import Cluster, cluster_pairs
+from rlea.errors import InputError
+from rlea.graph import GraphPair, KnowledgeGraph
+from rlea.io.read import read_one, row_options
+from rlea.pipeline import align
+from rlea.progress import Progress, silent
+from rlea.settings import AlignSettings
+
+if TYPE_CHECKING:
+    from rlea.matching import Matching
+
+CLUSTERS, PAIRS = "clusters.tsv", "pairs.tsv"
+# Mean confidence by which clusters are joined, that of the least sure links that a run writes. A link that one run has
+# not found counts as 0: two sure links and a missing one are a cluster.
+LEAST = 0.2
+FEWEST = 3  # graphs
+_BREAKS = re.compile(r"[\t\n\r]")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SeveralResult:
+    """Clusters of entities of several graphs. Members are numbered graph after graph: see `entity`.
+
+    >>> import rlea
+    >>> graphs = [{"triples": [], "names": [(f"{owner}{k}", f"name {k}") for k in range(5)]} for owner in "abc"]
+    >>> found = rlea.align_several(graphs)
+    >>> all(len(cluster.members) <= 3 for cluster in found.clusters)
+    True
+    """
+
+    graphs: Sequence[KnowledgeGraph]
+    names: Sequence[str]  # of the graphs
+    clusters: list[Cluster]
+    links: Mapping[tuple[int, int], Matching]  # what the runs of every two graphs found
+    confidences: Mapping[tuple[int, int], float]  # of all pairs of members of a cluster
+
+    def __len__(self) -> int:
+        return len(self.clusters)
+
+    def __repr__(self) -> str:
+        return f"SeveralResult({len(self.graphs)} graphs: {len(self.clusters):,} clusters)"
+
+    @property
+    def starts(self) -> list[int]:
+        """The number of the first entity of every graph."""
+        return first_numbers(self.graphs)
+
+    def entity(self, member: int) -> tuple[int, int]:
+        """The place of its graph, and its id there."""
+        place = max(k for k, start in enumerate(self.starts) if start <= member)
+        return place, member - self.starts[place]
+
+    def pairs_of(self, one: int, other: int) -> set[tuple[int, int]]:
+        """The ids of entities of two graphs that are in one cluster."""
+        found = set()
+        for first, second in self.confidences:
+            (place, source), (place_of_second, target) = self.entity(first), self.entity(second)
+            if (place, place_of_second) == (one, other):
+                found.add((source, target))
+        return found
+
+    def cluster_rows(self) -> list[tuple[int, str, str, str, float]]:
+        """Cluster (numbered from 1), graph, entity, label, confidence of the cluster."""
+        rows = []
+        for number, cluster in enumerate(self.clusters, start=1):
+            for member in cluster.members:
+                place, entity = self.entity(member)
+                graph = self.graphs[place]
+                rows.append(
+                    (number, self.names[place], graph.entities[entity], graph.names[entity], cluster.confidence)
+                )
+        return rows
+
+    def summary(self) -> dict[str, Any]:
+        """One flat object for machines."""
+        rows = []
+        for (one, other), matching in self.links.items():
+            links = set(zip(matching.source_ids.tolist(), matching.target_ids.tolist(), strict=True))
+            inner = self.pairs_of(one, other)
+            counts = {"links": len(links), "kept": len(links & inner), "pairs": len(inner)}
+            rows.append({"graphs": [self.names[one], self.names[other]], **counts})
+        return {"graphs": len(self.graphs), "clusters": len(self.clusters), "pairwise": rows}
+
+    def write(self, folder: str | Path) -> list[Path]:
+        """clusters.tsv, pairs.tsv and run.json: all of them or none."""
+        from rlea.io.writers.atomic import write_all
+        from rlea.io.writers.tsv import put_table
+        from rlea.record import as_json, describe_run
+
+        folder = Path(folder)
+        prints = {name: graph.fingerprint for name, graph in zip(self.names, self.graphs, strict=True)}
+        record = as_json(describe_run(result=self.summary(), fingerprints=prints))
+        members = [
+            (str(number), graph, entity, _BREAKS.sub(" ", label), f"{confidence:.6f}")
+            for number, graph, entity, label, confidence in self.cluster_rows()
+        ]
+        pairs = []
+        for ends, confidence in self.confidences.items():
+            places = [self.entity(end) for end in ends]
+            told = [
+                part for place, entity in places for part in (self.names[place], self.graphs[place].entities[entity])
+            ]
+            pairs.append((*told, f"{confidence:.6f}"))
+        heads = (
+            ("cluster", "graph", "entity", "label", "confidence"),
+            ("graph", "one", "other_graph", "other", "confidence"),
+        )
+        remedy = "give identifiers without tabs and line breaks"
+        return write_all(
+            {
+                folder / CLUSTERS: lambda path: put_table(
+                    path, heads[0], members, shown=folder / CLUSTERS, remedy=remedy
+                ),
+                folder / PAIRS: lambda path: put_table(path, heads[1], pairs, shown=folder / PAIRS, remedy=remedy),
+                folder / "run.json": lambda path: _put_text(path, record),
+            }
+        )
+
+
+def align_several(
+    graphs: Sequence[Any],
+    settings: AlignSettings | None = None,
+    *,
+    id_column: str = "",
+    name_column: str = "",
+    columns: str | Sequence[str] = (),
+    progress: Progress = silent,
+    **options: Any,
+) -> SeveralResult:
+    """Clusters of the entities of three graphs or more, with at most one entity of each graph.
+
+    A graph is whatever `rlea.read` takes as one, and columns are as there. `options` are those of `rlea.align`.
+
+    >>> import rlea
+    >>> names = [("a", "Ada Lovelace"), ("b", "Alan Turing"), ("c", "Grace Hopper")]
+    >>> graph = {"triples": [], "names": names}
+    >>> len(rlea.align_several([graph, graph, graph], threshold=0.01)) <= 3
+    True
+    """
+    if len(graphs) < FEWEST:
+        raise InputError(f"there are {len(graphs)} graphs", remedy="give three or more, or use align for two")
+    settings = AlignSettings.with_options(settings, **options)
+    if settings.cardinality != "1:1":
+        raise InputError("--cardinality is for two graphs", remedy="leave it out, or find duplicates with rlea dedupe")
+    rows = row_options(id_column, name_column, columns, len(graphs))
+    read = [read_one(*one, progress) for one in zip(graphs, rows, strict=True)]
+    own = [graph for graph, _ in read]
+    names = _names([inputs.get("graph", "") for _, inputs in read])
+    starts, links, confidences = first_numbers(own), {}, {}
+    for one, other in combinations(range(len(own)), 2):
+        pair = GraphPair(f"{names[one]}-{names[other]}", own[one], own[other], default_pool="all")
+        matching = links[one, other] = align(pair, settings, progress=progress).matching
+        ends = zip(matching.source_ids.tolist(), matching.target_ids.tolist(), strict=True)
+        for (source, target), confidence in zip(ends, matching.confidences.tolist(), strict=True):
+            confidences[starts[one] + source, starts[other] + target] = confidence
+    graph_of = [place for place, graph in enumerate(own) for _ in range(graph.num_entities)]
+    clusters = cluster_pairs(confidences, least=LEAST, kinds=graph_of)
+    clusters.sort(key=lambda cluster: (-cluster.confidence, cluster.members))
+    inner = {
+        ends: confidences.get(ends, cluster.confidence)
+        for cluster in clusters
+        for ends in combinations(cluster.members, 2)
+    }
+    return SeveralResult(own, names, clusters, links, inner)
+
+
+def refuse_pairwise(given: Mapping[str, object]) -> None:
+    """Refuse options that are about the links of two graphs."""
+    for option, value in given.items():
+        if value is not None:
+            raise InputError(f"{option} is for two graphs, and there are more", remedy="leave it out")
+
+
+def first_numbers(graphs: Sequence[KnowledgeGraph]) -> list[int]:
+    """The number of the first entity of every graph, where entities are numbered graph after graph."""
+    starts = [0]
+    for graph in graphs[:-1]:
+        starts.append(starts[-1] + graph.num_entities)
+    return starts
+
+
+def _names(paths: Sequence[str]) -> list[str]:
+    """Names of files; their place where there is none, or where two have the same."""
+    stems = [Path(path).name.split(".")[0] for path in paths]
+    return [
+        stem if stem and stems.count(stem) == 1 else f"{stem or 'graph'}-{place}"
+        for place, stem in enumerate(stems, start=1)
+    ]
+
+
+def _put_text(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8", newline="\n")

@@ -1,0 +1,131 @@
+"""Planted duplicates are found; where there are none, (nearly) none are."""
+
+import json
+from itertools import combinations
+
+import polars as pl
+import pytest
+
+import rlea
+from rlea.evidence.fields import alike, compare_fields, read_fields
+from rlea.experiments.planted import plant_duplicates
+from rlea.graph import LITERAL_COLUMNS, KnowledgeGraph
+
+FIRST = ("Ada", "Alan", "Grace", "Edsger", "Barbara", "Donald", "Frances", "John", "Radia", "Tim")
+LAST = ("Lovelace", "Turing", "Hopper", "Dijkstra", "Liskov", "Knuth", "Allen", "Backus", "Perlman", "Berners")
+TOWNS = ("London", "Paris", "Oslo", "Rome", "Vienna")
+
+
+def people(count=100):
+    """A table of people: name, street, town, number."""
+    rows = []
+    for k in range(count):
+        name = f"{FIRST[k % 10]} {LAST[(k // 10 + k) % 10]}"
+        values = {
+            "name": name,
+            "street": f"{LAST[(3 * k + 1) % 10]} road {k}",
+            "town": TOWNS[k % 5],
+            "phone": f"555{k * 7919 % 99991:05d}",
+        }
+        rows += [(f"p{k:03d}", attribute, value, "", "") for attribute, value in values.items()]
+    nothing = pl.DataFrame(schema=dict.fromkeys(("head", "relation", "tail"), pl.String))
+    literals = pl.DataFrame(rows, schema=dict.fromkeys(LITERAL_COLUMNS, pl.String), orient="row")
+    return KnowledgeGraph.build(nothing, literals, names={row[0]: row[2] for row in rows if row[1] == "name"})
+
+
+def pairs_of(graph, clusters):
+    ids = graph.entity_index
+    return {tuple(sorted((ids[one], ids[other]))) for own in clusters for one, other in combinations(own, 2)}
+
+
+def f1(found, known):
+    return 2 * len(found & known) / (len(found) + len(known))
+
+
+@pytest.mark.parametrize("graph", [people(), rlea.read_demo().source], ids=["table", "demo"])
+def test_planted_duplicates_are_found(graph):
+    planted, clusters = plant_duplicates(graph, 0.3, seed=1)
+    assert {len(own) for own in clusters} == {2, 3, 4, 5}
+    found = rlea.dedupe(planted)
+    assert f1(set(found.confidences), pairs_of(planted, clusters)) >= 0.95
+
+
+@pytest.mark.parametrize("graph", [people(), rlea.read_demo().source], ids=["table", "demo"])
+def test_where_there_are_none_nearly_none_are_found(graph):
+    assert len(rlea.dedupe(graph)) <= 0.01 * graph.num_entities
+
+
+def test_planting_is_the_same_for_the_same_seed():
+    one, other, another = (plant_duplicates(people(), 0.3, seed=seed)[0] for seed in (1, 1, 2))
+    assert one.fingerprint == other.fingerprint != another.fingerprint
+
+
+def test_pairs_that_are_known_to_differ_stay_apart(tmp_path):
+    planted, _clusters = plant_duplicates(people(), 0.2, seed=1)
+    found = rlea.dedupe(planted)
+    one, other = next(iter(found.confidences))
+    path = tmp_path / "different.tsv"
+    path.write_text(f"{planted.entities[one]}\t{planted.entities[other]}\n")
+    apart = rlea.dedupe(planted, different=path)
+    assert (one, other) in found.confidences
+    assert (one, other) not in apart.confidences
+
+
+def test_neighbours_tell_namesakes_apart():
+    names = [("a1", "Springfield"), ("a2", "Springfield"), ("b", "Springfield"), ("x", "Lake Wobegon"), ("y", "Oz")]
+    edges = [(one, "lies on", "x") for one in ("a1", "a2")] + [("b", "lies on", "y")]
+    graph = rlea.read({"triples": edges, "names": names}, [("u", "v", "w")]).source
+    fields, ids = read_fields(graph), graph.entity_index
+    import numpy as np
+
+    pairs = np.array([ids["a1"], ids["a1"]], np.int32), np.array([ids["a2"], ids["b"]], np.int32)
+    support, conflict = compare_fields(*pairs, *fields)
+    assert support[0] > support[1]
+    assert (conflict == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("Lovelace", "Lovelcae"), ("Lovelace", "Lovlace"), ("Lovelace", "Lovelaces")]
+)
+def test_a_typo_leaves_most_of_a_likeness(one, other):
+    import numpy as np
+
+    letters = [np.array([ord(letter) for letter in text], np.uint32) for text in (one, other, "Hopper")]
+    assert 0.7 < alike(letters[0], letters[1]) < 1 == alike(letters[0], letters[0])
+    assert alike(letters[0], letters[2]) == 0
+
+
+def test_the_command_writes_clusters_and_pairs(run_cli, tmp_path):
+    lines = [("a", "Ada Lovelace"), ("b", "Ada Lovelcae"), ("c", "Alan Turing"), ("d", "Grace\tHopper"), ("e", "Ada")]
+    (tmp_path / "g").mkdir()
+    (tmp_path / "g" / "triples.tsv").write_text("c\tknows\td\nc\tknows\te\n")
+    names = "".join(f"{one}\t{name.replace(chr(9), ' ')}\n" for one, name in lines)
+    (tmp_path / "g" / "names.tsv").write_text(names)
+    done = run_cli("dedupe", tmp_path / "g", "--output", tmp_path / "out", "--json")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["clusters"] == 1
+    rows = [line.split("\t") for line in (tmp_path / "out" / "clusters.tsv").read_text().splitlines()]
+    assert rows[0] == ["cluster", "entity", "label", "confidence"]
+    assert [row[:2] for row in rows[1:]] == [["1", "a"], ["1", "b"]]
+    pairs = (tmp_path / "out" / "pairs.tsv").read_text().splitlines()
+    assert pairs[1].split("\t")[:2] == ["a", "b"]
+    assert json.loads((tmp_path / "out" / "run.json").read_text())["result"]["pairs"] == 1
+    assert "Ada Lovelcae" in run_cli("dedupe", tmp_path / "g", "--quiet").out
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--threshold", "0"), "--threshold"),
+        (("--different", "{folder}/wrong.tsv"), "nobody"),
+    ],
+)
+def test_bad_input_is_one_sentence(run_cli, tmp_path, options, words):
+    (tmp_path / "g.tsv").write_text("a\tknows\tb\n")
+    (tmp_path / "wrong.tsv").write_text("a\tnobody\n")
+    options = [text.format(folder=tmp_path) for text in options]
+    done = run_cli("dedupe", tmp_path / "g.tsv", "--output", tmp_path / "out", *options)
+    assert done.code == 2
+    assert words in done.err
+    assert "Traceback" not in done.err
+    assert not (tmp_path / "out").exists()
