@@ -63,6 +63,12 @@ def key(value, datatype=""):
         (("1960", XSD + "gYear"), ("1960",)),
         (("1960-03-05",), ("1960-03-05", XSD + "date")),
         (("1960-03-05T00:00:00Z", XSD + "dateTime"), ("1960-03-05",)),
+        (("15.09.1971",), ("1971-09-15",)),
+        (("5. 9. 1971",), ("1971-09-05",)),
+        (("1971/9/15",), ("1971-09-15", XSD + "date")),
+        (("9/15/1971",), ("15/9/1971",)),
+        (("15 Sep 1971",), ("September 15, 1971",)),
+        (("1st May 2001",), ("2001-05-01",)),
         (("1960-00-00",), ("1960",)),
         (("1960-03-00",), ("1960-03", XSD + "gYearMonth")),
         (("  Guns'n  Roses ",), ("GUNS N ROSES",)),
@@ -72,6 +78,11 @@ def key(value, datatype=""):
 )
 def test_spellings_of_the_same_literal(one, other):
     assert key(*one) == key(*other) is not None
+
+
+@pytest.mark.parametrize("value", ["5/9/1971", "15.13.1971", "3.5.2", "32.01.1971", "Mar 2020", "May 15", "1.2.3.4"])
+def test_what_may_be_another_day_or_none_is_no_date(value):
+    assert key(value).startswith("s:")
 
 
 @pytest.mark.parametrize(

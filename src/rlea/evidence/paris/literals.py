@@ -16,6 +16,15 @@ _ZONE = r"(?:Z|[+-]\d{2}:\d{2})?"
 _MOMENT = r"^\+?(-?\d{4,6})-(\d{2})-(\d{2})(?:T(\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?))?" + _ZONE + "$"
 _MONTH = r"^\+?(-?\d{4,6})-(\d{2})" + _ZONE + "$"
 _YEAR = r"^\+?(-?\d{4,6})" + _ZONE + "$"
+# Days as people write them, in ASCII digits.
+_DOTTED = r"^([0-9]{1,2})\.\s?([0-9]{1,2})\.\s?([0-9]{4})$"
+_REVERSE = r"^([0-9]{4})[/.]([0-9]{1,2})[/.]([0-9]{1,2})$"
+_SLASHED = r"^([0-9]{1,2})[/\-]([0-9]{1,2})[/\-]([0-9]{4})$"
+_NAMED = r"(?i:(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.?)"
+_WORDED = rf"^([0-9]{{1,2}})(?:st|nd|rd|th|\.)?[ \-]{_NAMED}[ ,\-]{{1,2}}([0-9]{{4}})$"
+_AMERICAN = rf"^{_NAMED} ([0-9]{{1,2}})(?:st|nd|rd|th)?,? ([0-9]{{4}})$"
+_MONTH_NAMES = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTHS = {name: f"{number:02}" for number, name in enumerate(_MONTH_NAMES, start=1)}
 _MIDNIGHT = r"^00:00(:00(\.0+)?)?$"
 # A code such as 0013159 is text: as a number it would be equal to 13159.
 _PLAIN_NUMBER = r"^[+-]?(?:0|[1-9]\d*|[1-9]\d{0,2}(?:,\d{3})+)(?:\.\d+)?(?:[eE][+-]?\d{1,3})?$"
@@ -38,7 +47,7 @@ def literal_keys(literals: pl.DataFrame) -> pl.DataFrame:
     """
     value = pl.col("value").str.strip_chars()
     frame = literals.select(value.alias("value"), "datatype").with_columns(
-        pl.col("value").str.extract_groups(_MOMENT).alias("moment"),
+        pl.coalesce(_iso_date(pl.col("value")), "value").str.extract_groups(_MOMENT).alias("moment"),
         pl.col("value").str.extract_groups(_MONTH).alias("month"),
         pl.when(pl.col("datatype").str.ends_with("#gYear")).then(pl.col("value").str.extract(_YEAR, 1)).alias("year"),
     )
@@ -81,6 +90,34 @@ def literal_keys(literals: pl.DataFrame) -> pl.DataFrame:
         ),
         precision.cast(pl.Int8).alias("precision"),
         pl.when(known).then(pl.concat_list(year_key, month_key, day_key)).alias("coarser"),
+    )
+
+
+def _iso_date(value: pl.Expr) -> pl.Expr:
+    """A day as people write it (15.09.1971, 1971/9/15, 15 Sep 1971, Sep 15, 1971) in the form 1971-09-15; else null.
+
+    Of 9/15/1971 and 15/9/1971 it is clear which number is the day; 5/9/1971 is left as it is.
+    """
+    dotted, reverse, slashed = (
+        value.str.extract_groups(pattern).struct.field for pattern in (_DOTTED, _REVERSE, _SLASHED)
+    )
+    worded, american = (value.str.extract_groups(pattern).struct.field for pattern in (_WORDED, _AMERICAN))
+
+    def month(name: pl.Expr) -> pl.Expr:
+        return name.str.to_lowercase().str.slice(0, 3).replace_strict(_MONTHS, default=None, return_dtype=pl.String)
+
+    def day(year: pl.Expr, number: pl.Expr, last: pl.Expr) -> pl.Expr:
+        return pl.format("{}-{}-{}", year, number.str.zfill(2), last.str.zfill(2))
+
+    first, second = slashed("1"), slashed("2")
+    is_day = [part.cast(pl.Int32).is_between(13, 31) for part in (first, second)]
+    return pl.coalesce(
+        day(dotted("3"), dotted("2"), dotted("1")),
+        day(reverse("1"), reverse("2"), reverse("3")),
+        pl.when(is_day[0]).then(day(slashed("3"), second, first)),
+        pl.when(is_day[1]).then(day(slashed("3"), first, second)),
+        day(worded("3"), month(worded("2")), worded("1")),
+        day(american("3"), month(american("1")), american("2")),
     )
 
 
