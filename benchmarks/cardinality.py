@@ -54,15 +54,18 @@ def main() -> None:
     parser.add_argument("--pairs", default="demo,D_W_15K_V1")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
+    import rlea
     from rlea.record import as_json, describe_run
 
-    rows = []
+    rows, prints = [], {}
     for name in options.pairs.split(","):
+        read = rlea.read_demo() if name == "demo" else rlea.read(options.data / "openea-15k-v1" / name)
+        prints[name] = read.fingerprint
         for row in rows_of(name, options.data):
             rows.append({key: round(value, 4) if isinstance(value, float) else value for key, value in row.items()})
             print(json.dumps(rows[-1]), flush=True)
             if options.json:
-                record = describe_run(rows=rows, seed=0)
+                record = describe_run(rows=rows, fingerprints=prints, seed=0)
                 record["command"] = f"python benchmarks/cardinality.py --data DIR --pairs {options.pairs}"
                 options.json.write_text(as_json(record), encoding="utf-8")
 

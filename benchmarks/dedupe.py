@@ -69,14 +69,14 @@ def main() -> None:
     options = parser.parse_args()
     from rlea.record import as_json, describe_run
 
-    rows = []
+    rows, prints = [], {name: graph_of(name, options.data).fingerprint for name in GRAPHS}
     for name in GRAPHS:
         for share in SHARES:
             row = measure(name, graph_of(name, options.data), share)
             rows.append({key: round(value, 4) if isinstance(value, float) else value for key, value in row.items()})
             print(json.dumps(rows[-1]), flush=True)
             if options.json:
-                record = describe_run(rows=rows, seed=7)
+                record = describe_run(rows=rows, fingerprints=prints, seed=7)
                 record["command"] = "python benchmarks/dedupe.py --data DIR"
                 options.json.write_text(as_json(record), encoding="utf-8")
 

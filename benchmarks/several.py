@@ -55,13 +55,13 @@ def main() -> None:
     from rlea.record import as_json, describe_run
 
     graph = generate(SyntheticSettings(num_entities=1000)).source
-    rows = []
+    rows, prints = [], {"synthetic": graph.fingerprint}
     for share in SHARES:
         row = measure("synthetic", graph, share)
         rows.append({key: round(value, 4) if isinstance(value, float) else value for key, value in row.items()})
         print(json.dumps(rows[-1]), flush=True)
     if options.json:
-        record = describe_run(rows=rows, seed=0)
+        record = describe_run(rows=rows, fingerprints=prints, seed=0)
         record["command"] = "python benchmarks/several.py"
         options.json.write_text(as_json(record), encoding="utf-8")
 

@@ -292,7 +292,7 @@ def test_on_the_command_line(run_cli, tmp_path):
     text = " ".join(done.out.split())
     told = json.loads((tmp_path / "out" / "run.json").read_text())["result"]
     assert told["matched"] == 0
-    assert f"{NOTHING}. 0 links accepted; {told['doubtful']} doubtful ones left out." in text
+    assert f"{NOTHING}. 0 links accepted; {told['doubtful']} left out" in text
     assert "No link is sure enough to be written." in text
     assert NOTHING in " ".join((tmp_path / "out" / "report.html").read_text().split())
     assert rows_of(tmp_path / "out" / "links.tsv") == []

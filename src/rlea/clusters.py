@@ -43,7 +43,7 @@ def cluster_pairs(
     own_kinds = {one: set() if kinds is None else {kinds[one]} for one in sums}
     barred: dict[int, set[int]] = {one: set() for one in sums}
     for one, other in forbidden:
-        if one in barred and other in barred:
+        if one != other and one in barred and other in barred:
             barred[one].add(other)
             barred[other].add(one)
     # The surest first; equals by the smallest members, which are the numbers of clusters.

@@ -12,13 +12,23 @@ from types import UnionType
 from typing import Any, get_args, get_origin
 
 from rlea.errors import InputError
+from rlea.io.readers.places import is_elsewhere
+from rlea.io.readers.row_files import STANDARD_INPUT
 from rlea.io.readers.text import read_text, shown
 from rlea.models import MODELS
 from rlea.settings import AlignSettings, suggest
 
 RUN_CONFIG = "run.toml"  # in the folder of a run
-INPUTS = ("source", "target", "fold", "seeds", "valid", "gold")
-PATHS = ("source", "target", "seeds", "valid", "gold", "agent", "encoder", "embedding", "output", "log")
+INPUTS = (
+    *("source", "target", "fold", "seeds", "valid", "gold", "different", "source_query", "target_query"),
+    *("endpoint_limit", "id_column", "name_column", "columns"),
+)
+NUMBERS = ("endpoint_limit",)
+CALLED = {"id": "id_column", "name": "name_column"}  # options whose parameter is called otherwise
+PATHS = (
+    *("source", "target", "others", "seeds", "valid", "gold", "different", "source_query", "target_query"),
+    *("agent", "encoder", "embedding", "output", "log"),
+)
 _PLACE = re.compile(r"\(at line (\d+), column \d+\)")
 
 
@@ -39,7 +49,7 @@ def read_config(path: Path, options: Mapping[str, Any]) -> dict[str, Any]:
         raise InputError(f"is no TOML ({reason})", path=path, line=line, remedy=remedy) from problem
     chosen: dict[str, Any] = {}
     for key, value in found.items():
-        name, line = key.replace("-", "_"), _line_of(key, text)
+        name, line = CALLED.get(key, key.replace("-", "_")), _line_of(key, text)
         if name not in options:
             known = [_key(one) for one in options]
             raise InputError(f"unknown option {key!r}", path=path, line=line, remedy=suggest(key, known))
@@ -59,7 +69,8 @@ def config_text(settings: AlignSettings, inputs: Mapping[str, str], formats: Ite
     lines = ["# The options of this run. To run it again: rlea align --config run.toml --output NEW_FOLDER"]
     if "source" not in paths:
         lines.append("# Its graphs were made in Python: name others before --config.")
-    options = {name: paths[name] for name in INPUTS if name in paths}
+    options: dict[str, Any] = {name: paths[name] for name in INPUTS if name in paths}
+    options |= {name: int(paths[name]) for name in NUMBERS if name in paths}
     options |= {"format": tuple(formats)} | asdict(settings)
     for name, value in options.items():
         if value not in ("", ()):
@@ -68,7 +79,7 @@ def config_text(settings: AlignSettings, inputs: Mapping[str, str], formats: Ite
 
 
 def _key(name: str) -> str:
-    return name.replace("_", "-")
+    return next((option for option, own in CALLED.items() if own == name), name.replace("_", "-"))
 
 
 def _checked(path: Path, line: int | None, key: str, value: Any, declared: Any) -> Any:
@@ -90,7 +101,7 @@ def _checked(path: Path, line: int | None, key: str, value: Any, declared: Any) 
     values: list[Any] = value if isinstance(value, list) else [str(value) if is_number else value]
     if not all(isinstance(one, str) for one in values):
         raise refuse('text, such as "names"')
-    if Path in kinds and len(values) != 1:
+    if (Path in kinds or key in ("source", "target")) and len(values) != 1:
         raise refuse("one path")
     return values if any(get_origin(kind) is list for kind in kinds) else ",".join(values)
 
@@ -100,8 +111,8 @@ def _placed(folder: Path, name: str, value: Any) -> Any:
     if name not in PATHS or not value:
         return value
     if isinstance(value, list | tuple):
-        return [one if one in MODELS else str(folder / one) for one in value]
-    return str(folder / value)
+        return [one if one in MODELS or is_elsewhere(one) else str(folder / one) for one in value]
+    return value if value == STANDARD_INPUT or is_elsewhere(str(value)) else str(folder / value)
 
 
 def _line_of(key: str, text: str) -> int | None:

@@ -81,6 +81,11 @@ class Matching:
         """The links of sources that the others have no link of."""
         return self.some(~np.isin(self.source_ids, others.source_ids))
 
+    def joined(self, others: Matching) -> Matching:
+        """The links of both."""
+        names = ("source_ids", "target_ids", "confidences")
+        return Matching.of(*(np.concatenate([getattr(self, name), getattr(others, name)]) for name in names))
+
     def some(self, chosen: NDArray[np.bool_]) -> Matching:
         """The chosen links."""
         return Matching.of(self.source_ids[chosen], self.target_ids[chosen], self.confidences[chosen])

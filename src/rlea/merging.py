@@ -293,7 +293,7 @@ def _containing(both: pl.DataFrame) -> pl.DataFrame:
 
 def _titles(names: Iterable[str]) -> list[str]:
     """Short names of attributes as titles of columns, the whole identifier where a short one is taken."""
-    taken = {*FIXED, OTHER}
+    taken = {"row", *FIXED, OTHER}  # "row" counts them while the table is made
     titles = []
     for name in names:
         title = next(text for text in _ways(name) if text not in taken and f"{text} (from)" not in taken)

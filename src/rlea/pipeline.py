@@ -168,6 +168,9 @@ def conclude(pair: GraphPair, inputs: Inputs, decision: Decision, ranks: RankMet
 def spread(result: Result, pair: GraphPair, merged: MergedPair) -> Result:
     """The result of a merged pair as that of the whole one. What was decided step by step is about merged entities."""
     matching, doubtful = (merged.spread(part) for part in (result.matching, result.doubtful))
+    # A spread link is less sure than the one that it comes from.
+    is_sure = matching.confidences >= result.settings.threshold
+    matching, doubtful = matching.some(is_sure), doubtful.joined(matching.some(~is_sure))
     counts = {"source": merged.source.num_merged, "target": merged.target.num_merged}
     more: dict[str, Any] = {"info": {**result.info, "merged": counts}, "matching": matching, "doubtful": doubtful}
     return replace(

@@ -197,6 +197,11 @@ class Result:
         """How many of the links are expected to be right; None where confidences are not calibrated."""
         return None if self.overlap is None else float(self.matching.confidences.sum())
 
+    @property
+    def worth_a_look(self) -> Matching:
+        """The links that were left out and yet are not hopeless."""
+        return self.doubtful.at_least(WORTH_A_LOOK)
+
     def summary(self) -> dict[str, Any]:
         """One flat object for machines; scores are null where no gold links are known."""
         links = self.links
@@ -316,7 +321,7 @@ def write(folder: str | Path, result: Result, *, formats: Sequence[str] = ()) ->
     extra[RUN_CONFIG] = config_text(settings, pair.inputs, formats)
     kept = {DECISIONS: result.trace, GOLD_RANKS: result.gold_ranks}
     extra |= {name: part.put for name, part in kept.items() if part is not None}
-    doubtful = result.doubtful.at_least(WORTH_A_LOOK)
+    doubtful = result.worth_a_look
     if len(doubtful):
         extra[DOUBTFUL] = lambda path: put_links_tsv(path, LinkRows.of(doubtful, pair.source, pair.target))
     extra |= schema_files(result.schema)
@@ -327,6 +332,7 @@ def write(folder: str | Path, result: Result, *, formats: Sequence[str] = ()) ->
     written = write_links(folder, rows, formats=wanted, about=about, extra=extra)
     others = [file for name, file in LINK_FILES.items() if name not in wanted]
     for name in (*kept, *SCHEMA_FILES, SCHEMA_SSSOM, DOUBTFUL, *others, *MERGED_FILES):
-        if is_run and name not in extra:
+        is_input = str((Path(folder) / name).absolute()) in pair.inputs.values()
+        if is_run and name not in extra and not is_input:
             (Path(folder) / name).unlink(missing_ok=True)  # of an earlier run, whose links are gone
     return written

@@ -119,7 +119,7 @@ def test_graphs_without_common_words_have_vectors_without_weight(literals):
 
 
 def test_vectors_are_of_length_one_or_nothing(planted):
-    for vectors in word_vectors(planted):
+    for vectors in word_vectors(planted)[:3]:  # there are no codes
         for part in (vectors.source, vectors.target):
             lengths = np.linalg.norm(part.toarray(), axis=1)
             assert (np.isclose(lengths, 1, atol=1e-4) | (lengths == 0)).all()

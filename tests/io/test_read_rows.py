@@ -1,4 +1,4 @@
-"""Tables with a row an entity: what separates fields, which column identifies and names rows, keys between tables."""
+"""Tables with one row per entity: what separates fields, what identifies and names rows, keys between tables."""
 
 import io
 import sqlite3
@@ -274,3 +274,30 @@ def test_the_columns_of_two_tables_may_differ(tmp_path):
 def test_a_separator_that_stands_in_every_row_is_found(separator, width, height, random):
     rows = [["".join(random.choices("abc 123", k=4)) for _ in range(width)] for _ in range(height)]
     assert find_separator("\n".join(separator.join(row) for row in rows))[1] == separator
+
+
+@pytest.mark.parametrize(
+    ("dates", "read"),
+    [
+        (("05/11/1986", "23/01/1990"), ("1986-11-05", "1990-01-23")),
+        (("05/11/1986", "01/23/1990"), ("1986-05-11", "1990-01-23")),
+        (("05/11/1986", "01/02/1990"), ("05/11/1986", "01/02/1990")),  # nothing shows which is the day
+        (("23/11/1986", "01/23/1990"), ("23/11/1986", "01/23/1990")),  # they contradict each other
+    ],
+)
+def test_the_order_of_days_and_months_is_that_of_the_column(tmp_path, dates, read):
+    rows = [("id", "name", "born", "x"), ("1", "Ann", dates[0], "-"), ("2", "Lee", dates[1], "-")]
+    graph = read_graph(write(tmp_path / "people.csv", rows))
+    assert tuple(values_of(graph, one)["born"] for one in ("1", "2")) == read
+
+
+def test_a_column_that_no_table_has_is_told(tmp_path):
+    one, two = (write(tmp_path / f"{name}.csv", PEOPLE) for name in "ab")
+    with pytest.raises(InputError, match="no table has values in a column 'dbo'"):
+        rlea.read(one, two, columns="name,dbo")
+    assert rlea.read(one, two, columns="name").source.attributes == ("name",)
+
+
+def test_standard_input_cannot_be_both_tables():
+    with pytest.raises(InputError, match="both tables"):
+        rlea.read("-", "-")

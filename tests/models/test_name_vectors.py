@@ -26,7 +26,9 @@ def opaque_pair(num_seeds: int) -> GraphPair:
     rows += [(code, "nickname", "Same Nickname", "", "") for code in codes]
     rows += [(code, "number", "12345", "", "") for code in codes]
     literals = pl.DataFrame(rows, schema=LITERAL_COLUMNS, orient="row")
-    source, target = (KnowledgeGraph.build(pl.DataFrame(chain)), KnowledgeGraph.build(pl.DataFrame(coded), literals))
+    source = KnowledgeGraph.build(pl.DataFrame(chain))
+    # The names are codes on purpose: otherwise the titles would be found by looking.
+    target = KnowledgeGraph.build(pl.DataFrame(coded), literals, names=dict.fromkeys(codes, "Q1"))
     seeds = Links.of(np.arange(num_seeds), np.arange(num_seeds))
     return GraphPair("opaque", source, target, train=seeds)
 

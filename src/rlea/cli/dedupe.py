@@ -9,7 +9,8 @@ import typer
 from rich.table import Table
 
 from rlea.cli.options import ALIGN, DECISION, INPUT, OUTPUT, ColumnList, IdColumn, Json, NameColumn, Quiet, app
-from rlea.views.terminal import as_text, out, print_json, progress_bars
+from rlea.progress import counted
+from rlea.views.terminal import as_text, err, out, print_json, progress_bars
 
 SHOWN = 10  # clusters on the terminal
 
@@ -58,14 +59,18 @@ def dedupe(
     if json_:
         print_json(summary)
         return
-    told = f"{summary['duplicates']:,} of {summary['entities']:,} entities seem to be there already"
-    out.print(f"{summary['clusters']:,} clusters: {told}", highlight=False)
+    for note in [] if quiet else found.graph.notes:
+        err.print(f"[yellow]Note:[/yellow] {as_text(note)}")
+    told = f"{summary['duplicates']:,} of {summary['entities']:,} entities repeat another one"
+    out.print(f"{counted(summary['clusters'], 'group')} of duplicates: {told}", highlight=False)
     table = Table("cluster", "entity", "label", "confidence")
     for number, entity, label, confidence in found.cluster_rows():
         if number <= SHOWN:
             table.add_row(str(number), as_text(entity), as_text(label), f"{confidence:.3f}")
     if len(found):
         out.print(table)
+    if summary["clusters"] > SHOWN:
+        out.print(f"[dim]and {summary['clusters'] - SHOWN:,} more[/dim]")
     if written:
         out.print("Written: " + ", ".join(as_text(str(path)) for path in written))
     elif not quiet:

@@ -93,16 +93,17 @@ IdColumn = Annotated[
     str,
     typer.Option(
         "--id",
-        help="Of tables with a row an entity: the column that identifies rows; one for each table with commas if they "
-        "differ. Found by looking if not given.",
+        help="Of tables with one row per entity: the column that identifies rows; one for each table, separated by "
+        "commas, if they differ. Detected automatically if omitted.",
         rich_help_panel=INPUT,
     ),
 ]
 NameColumn = Annotated[
-    str, typer.Option("--name", help="The column that names rows, given as --id is.", rich_help_panel=INPUT)
+    str, typer.Option("--name", help="The column that names rows; same syntax as --id.", rich_help_panel=INPUT)
 ]
 ColumnList = Annotated[
-    str, typer.Option("--columns", help="The columns to use, with commas; all by default.", rich_help_panel=INPUT)
+    str,
+    typer.Option("--columns", help="The columns to use, separated by commas; all by default.", rich_help_panel=INPUT),
 ]
 GoldComplete = Annotated[
     bool,

@@ -142,7 +142,7 @@ def cell_of(workspace: Workspace, name: str, part: float, beginning: str, decide
         workspace.cached(f"compiled {decider}", None, lambda: load_compiled(decider))
         pair, gold = seen_and_judged(workspace, name, part, beginning)
         found = align(pair, matcher=decider, pool="all", keep="auto", seed=SEED, progress=progress)
-        decided = joined(found.matching, found.doubtful)
+        decided = found.matching.joined(found.doubtful)
         entities = min(graph.num_entities for graph in (pair.source, pair.target)) - len(pair.train)
         told = found.overlap
         estimate = (None, None, None) if told is None else (told.shared, told.low, told.high)
@@ -189,12 +189,6 @@ def command_of(quick: bool, name: str, beginning: str, decider: str) -> str:
         return "rlea reproduce overlap --quick"
     data = "" if name in (DEMO, UNRELATED_SYNTHETIC) else " --data DIR"
     return f"rlea reproduce overlap{data} --pairs {name} --models {beginning} --deciders {decider}"
-
-
-def joined(one: Matching, other: Matching) -> Matching:
-    """The links of both."""
-    names = ("source_ids", "target_ids", "confidences")
-    return Matching.of(*(np.concatenate([getattr(one, name), getattr(other, name)]) for name in names))
 
 
 def written_figures(matching: Matching, gold: Links) -> dict[str, float | None]:

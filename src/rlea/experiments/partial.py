@@ -47,7 +47,7 @@ def draw_seeds(links: Links, number: int, seed: int = 0) -> tuple[Links, Links]:
 
 
 def read_tables(folder: Path) -> GraphPair:
-    """Two tables with a row an entity: every field is a literal, the first after the id is the name."""
+    """Two tables with one row per entity: every field is a literal, the first after the id is the name."""
     first, second, separator = TABLE_FILES[folder.name]
 
     def rows_of(file: str) -> pl.DataFrame:

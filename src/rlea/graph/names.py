@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rlea.graph.name_attribute import BONUS, name_likeness, says_name
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 # An attribute that is called a name holds names if so many nameless entities have it; another one if most do, and
 # nearly all of its values differ, unlike descriptions.
 LEAST_NAMED, MOSTLY_NAMED, UNIQUE = 0.02, 0.6, 0.9
+FEWEST = 5  # values that can look like names; fewer do so by chance
 FEW_NAMESAKES, SHARED = 20, 0.02  # entities called alike, and their share, up to which a name may be one
 _W3 = "http://www.w3.org/"
 # Labels proper come before the local name; the second group only helps where the local name is a code such as Q42:
@@ -137,7 +139,8 @@ def choose_names(
             if label is not None and (is_proper or not is_readable(name)):
                 name = values[label].strip()
         names.append(name)
-    return tuple(_named_by_looking(names, attributes, literals))
+    is_given = np.array([identifier in given for identifier in entities], np.bool_)
+    return tuple(_named_by_looking(names, is_given, attributes, literals))
 
 
 def _local_names(entities: Sequence[str]) -> list[str]:
@@ -151,14 +154,16 @@ def _local_names(entities: Sequence[str]) -> list[str]:
     ]
 
 
-def _named_by_looking(names: list[str], attributes: Sequence[str], literals: Literals) -> list[str]:
+def _named_by_looking(
+    names: list[str], is_given: NDArray[np.bool_], attributes: Sequence[str], literals: Literals
+) -> list[str]:
     """Names for entities that have none in words: by the attribute whose values look most like names, then the next.
 
     What many entities are called alike is the name of a kind and of none of them.
     """
     counts = Counter(names)
     most = max(FEW_NAMESAKES, SHARED * len(names))
-    nameless = np.array([not is_readable(name) or counts[name] > most for name in names], np.bool_)
+    nameless = np.array([not is_readable(name) or counts[name] > most for name in names], np.bool_) & ~is_given
     total = int(nameless.sum())
     rows = np.flatnonzero(nameless[literals.entity_ids]) if total else np.zeros(0, np.intp)
     by_attribute: dict[int, dict[int, str]] = {}  # attribute -> entity -> its first value
@@ -172,7 +177,11 @@ def _named_by_looking(names: list[str], attributes: Sequence[str], literals: Lit
     for attribute, own in by_attribute.items():
         share, likeness = len(own) / total, name_likeness(list(own.values()))
         is_named = says_name(attributes[attribute])
-        if (likeness > 0 and share >= LEAST_NAMED) if is_named else (likeness >= UNIQUE and share >= MOSTLY_NAMED):
+        if (
+            (likeness > 0 and share >= LEAST_NAMED)
+            if is_named
+            else (likeness >= UNIQUE and share >= MOSTLY_NAMED and len(own) >= FEWEST)
+        ):
             scores[attribute] = likeness * share + BONUS * is_named
     for attribute in sorted(scores, key=lambda one: (-scores[one], one)):
         for entity, value in by_attribute[attribute].items():

@@ -15,6 +15,7 @@ from rlea.io.readers.link_files import LinkFile, read_link_rows
 from rlea.io.readers.links import make_pair
 from rlea.io.readers.memory import graph_in_memory, links_in_memory
 from rlea.io.readers.places import is_elsewhere, is_path, is_paths, read_place, recorded, short_name
+from rlea.io.readers.row_files import STANDARD_INPUT
 from rlea.io.readers.rows import GUESS, RowOptions
 from rlea.io.readers.sparql import LIMIT, is_endpoint
 from rlea.io.readers.text import error_at, shown
@@ -41,7 +42,7 @@ def read(
 
     Each graph is one of
 
-    - a path (text or `Path`): an RDF file, a table of triples, a table or database with a row an entity, a folder of
+    - a path (text or `Path`): an RDF file, a table of triples, a table or database with one row per entity, a folder of
       tables or of RDF files, or a pattern for names of RDF files (`dumps/*.nt.gz`); "-" is a table on standard input;
     - a list of paths of RDF files, which together are one graph;
     - the address of a file (`https://...`), or of a SPARQL endpoint (`sparql+https://...`), of which all triples are
@@ -52,7 +53,7 @@ def read(
       optionally datatype, language) and `names` (entity, name), as in a folder of tables;
     - an rdflib `Graph` or `Dataset`, or a pyoxigraph `Store` or `Dataset`.
 
-    Of a table with a row an entity, `id_column` identifies rows, `name_column` names them, and `columns` are
+    Of a table with one row per entity, `id_column` identifies rows, `name_column` names them, and `columns` are
     those to use; what is not given is found by looking. Where the two tables differ, give both with a comma
     ("sku,article"); `columns` are those of both.
 
@@ -68,7 +69,7 @@ def read(
     """
     links = {"seeds": seeds, "valid": valid, "gold": gold}
     given = {"source": source, "target": target, **links}
-    inputs = {name: recorded(value) for name, value in given.items() if is_path(value)}
+    inputs = {name: recorded(value) for name, value in given.items() if is_path(value) and str(value) != STANDARD_INPUT}
     queries = {"source": source_query, "target": target_query}
     inputs |= {f"{side}_query": recorded(query) for side, query in queries.items() if query is not None}
     if endpoint_limit != LIMIT:
@@ -102,12 +103,18 @@ def read(
     if fold is not None:
         raise InputError("--fold is for benchmark folders", remedy="leave it out for two graphs of your own")
     sides = {"source": source, "target": target}
+    if all(str(one) == STANDARD_INPUT for one in sides.values()):
+        raise InputError("both tables are to come from standard input", remedy="give the second one as a file")
     graphs = []
     for (side, one), own in zip(sides.items(), rows, strict=True):
         if is_path(one) or is_paths(one):
             graphs.append(read_place(one, query=queries[side], limit=endpoint_limit, rows=own, progress=progress))
         else:
             graphs.append(graph_in_memory(one, side))
+    known = {name for graph in graphs for name in (*graph.attributes, *graph.relations)}
+    for column in rows[0].columns:
+        if not known & {column} and column not in (*_names_of(rows, "id"), *_names_of(rows, "name")):
+            raise InputError(f"no table has values in a column {column!r}", remedy="check --columns")
     splits = [None if value is None else _read_links(value, name) for name, value in links.items()]
     title = "-".join(short_name(one) if is_path(one) else side for side, one in sides.items())
     pair = make_pair(title, graphs, splits, default_pool="all", inputs=inputs)
@@ -128,6 +135,10 @@ def row_options(
     kept = tuple(part.strip() for part in wanted if part.strip())
     each = (_of_each(id_column, "--id", num_tables), _of_each(name_column, "--name", num_tables))
     return [RowOptions(one, name, kept) for one, name in zip(*each, strict=True)]
+
+
+def _names_of(rows: Sequence[RowOptions], field: str) -> list[str]:
+    return [getattr(one, field) for one in rows]
 
 
 def _of_each(text: str, option: str, num_tables: int) -> list[str]:

@@ -196,7 +196,11 @@ def accepted_words(result: Result) -> str:
     text = f"{counted(len(result.matching), 'link')} accepted"
     if expected is not None and len(result.matching):
         text += f", of which about {expected:,.0f} should be right"
-    return text + (f"; {len(result.doubtful):,} doubtful ones left out." if len(result.doubtful) else ".")
+    if not len(result.doubtful):
+        return text + "."
+    worth = len(result.worth_a_look)
+    look = f", {worth:,} of them worth a look (doubtful.tsv)" if worth else ""
+    return f"{text}; {len(result.doubtful):,} left out{look}."
 
 
 def show_cautions(result: Result) -> None:
@@ -347,6 +351,11 @@ def link_table(result: Result, count: int = 6) -> Table | str:
         if len(result.doubtful) and result.cut.startswith("--keep"):
             return "[yellow]No link is sure enough to be written.[/yellow] Add --keep all to see them, or give seeds."
         has_cut = len(result.doubtful) > 0
+        if has_cut and result.settings.precision:
+            surest = f"the surest has a confidence of {result.doubtful.confidences.max():.2f}"
+            return (
+                f"[yellow]No link is sure enough:[/yellow] {surest}. Ask for less, or add --keep all to see them all."
+            )
         why = f"{result.cut} removed all of them" if has_cut else "the graphs have nothing in common that was used"
         return f"[yellow]No link was found:[/yellow] {why}. Seeds, or all evidence (`--matcher fused`), may help."
     table = make_table("Some of the most confident links", ("source", "target"), ["confidence"])

@@ -61,9 +61,11 @@ FACTORS = np.array(
 )
 
 _DATATYPES = r"^http://dbpedia\.org/datatype/(.+)$"
-_NUMBER = r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][+-]?\d{1,3})?"
-_MEASURED = rf"^({_NUMBER})\s*([^\d\s.,][^\s.]*)\.?$"
-_FEET_AND_INCHES = r"""^(\d{1,3})\s*(?:ft|feet|foot|'|′)\.?\s*(\d{1,2}(?:\.\d+)?)\s*(?:in|inch|inches|"|″|'')\.?$"""
+_NUMBER = r"[+-]?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?"
+_MEASURED = rf"^({_NUMBER})\s*([^0-9\s.,][^\s.]*)\.?$"
+_FEET_AND_INCHES = (
+    r"""^([0-9]{1,3})\s*(?:ft|feet|foot|'|′)\.?\s*([0-9]{1,2}(?:\.[0-9]+)?)\s*(?:in|inch|inches|"|″|'')\.?$"""
+)
 
 
 def measure(literals: pl.DataFrame) -> pl.DataFrame:

@@ -34,9 +34,9 @@ _MOST_WORDS = 40  # of a text: descriptions may be long, and the distinctive wor
 _LAST_YEAR = 3000  # later years count as one
 _LATITUDE = {"lat", "latitude"}
 _LONGITUDE = {"long", "lon", "lng", "longitude"}
-_DEGREES = r"^\(?\s*([+-]?\d{1,2}\.\d+)\s*[,;\s]\s*([+-]?\d{1,3}\.\d+)\s*\)?$"
-_POINT = r"(?i)^(?:<[^>]*>\s*)?POINT\s*\(\s*([+-]?\d{1,3}(?:\.\d+)?)\s+([+-]?\d{1,2}(?:\.\d+)?)\s*\)$"
-_DATE_KEY = r"^d:(-?\d+)-(\d{2})(?:-(\d{2}))?"
+_DEGREES = r"^\(?\s*([+-]?[0-9]{1,2}\.[0-9]+)\s*[,;\s]\s*([+-]?[0-9]{1,3}\.[0-9]+)\s*\)?$"
+_POINT = r"(?i)^(?:<[^>]*>\s*)?POINT\s*\(\s*([+-]?[0-9]{1,3}(?:\.[0-9]+)?)\s+([+-]?[0-9]{1,2}(?:\.[0-9]+)?)\s*\)$"
+_DATE_KEY = r"^d:(-?[0-9]+)-([0-9]{2})(?:-([0-9]{2}))?"
 
 
 class Side(NamedTuple):
@@ -207,8 +207,8 @@ def _read_distinct(literals: pl.DataFrame) -> pl.DataFrame:
     longitude = pl.coalesce(degrees("2"), point("1")).cast(pl.Float64)
     is_place = latitude.abs().le(90) & longitude.abs().le(180)
     # A year by its datatype, or a date of which no more than the year is known ("1960-00-00").
-    is_year = datatype.str.ends_with("#gYear") | plain.str.contains(r"^\+?-?\d{4,6}-")
-    digits, length = plain.str.count_matches(r"\d"), plain.str.len_chars()
+    is_year = datatype.str.ends_with("#gYear") | plain.str.contains(r"^\+?-?[0-9]{4,6}-")
+    digits, length = plain.str.count_matches(r"[0-9]"), plain.str.len_chars()
     is_dense = ~plain.str.contains(r"\s") | (digits >= _CODE_DIGITS * length)
     is_code = plain.str.contains(r"^https?://\S+$") | (digits > 0) & is_dense & (length <= _LONGEST_CODE)
     date = pl.col("date").struct.field
@@ -224,7 +224,7 @@ def _read_distinct(literals: pl.DataFrame) -> pl.DataFrame:
         date("2").cast(pl.Int64).alias("m"),
         date("3").cast(pl.Int64).alias("d"),
         (pl.col("tells_year") & is_year).alias("is_year"),
-        (pl.col("tells_year") & plain.str.contains(r"^\d{4}$") & (datatype == "")).alias("may_be_year"),
+        (pl.col("tells_year") & plain.str.contains(r"^[0-9]{4}$") & (datatype == "")).alias("may_be_year"),
         is_code.alias("is_code"),
         key.str.strip_prefix("s:").str.replace_all(r"\s", " ").alias("words"),
     )
@@ -298,7 +298,7 @@ def _numbered(frame: pl.DataFrame) -> pl.DataFrame:
     whole = (pl.col("written").abs() < 1e15) & (pl.col("written") == pl.col("written").floor())
     digits = (
         pl.when(pl.col("kind") == CODE)
-        .then(pl.col("joined").str.extract(r"^[a-z]{0,4}0*(\d+)[a-z]{0,2}$", 1))
+        .then(pl.col("joined").str.extract(r"^[a-z]{0,4}0*([0-9]+)[a-z]{0,2}$", 1))
         .when((pl.col("kind") == NUMBER) & whole)
         .then(pl.col("written").abs().cast(pl.Int64, strict=False).cast(pl.String))
     )
@@ -306,7 +306,7 @@ def _numbered(frame: pl.DataFrame) -> pl.DataFrame:
         pl.when(textual).then("sorted").alias("sorted"),
         pl.when(textual).then("joined").alias("joined"),
         pl.when(digits.str.len_chars() >= _CORE_DIGITS).then(digits).alias("digits"),
-        ((pl.col("kind") == NUMBER) | pl.col("joined").str.contains(r"^\d+$")).fill_null(False).alias("is_bare"),
+        ((pl.col("kind") == NUMBER) | pl.col("joined").str.contains(r"^[0-9]+$")).fill_null(False).alias("is_bare"),
         # "en-GB" and "en" are one language here.
         pl.col("language").str.split("-").list.first().alias("main_language"),
     )

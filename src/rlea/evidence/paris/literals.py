@@ -12,30 +12,33 @@ import polars as pl
 YEAR, MONTH, DAY, INSTANT = range(4)
 PRECISION_NAMES = ("year", "month", "day", "instant")
 
-_ZONE = r"(?:Z|[+-]\d{2}:\d{2})?"
-_MOMENT = r"^\+?(-?\d{4,6})-(\d{2})-(\d{2})(?:T(\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?))?" + _ZONE + "$"
-_MONTH = r"^\+?(-?\d{4,6})-(\d{2})" + _ZONE + "$"
-_YEAR = r"^\+?(-?\d{4,6})" + _ZONE + "$"
+_ZONE = r"(?:Z|[+-][0-9]{2}:[0-9]{2})?"
+_MOMENT = r"^\+?(-?[0-9]{4,6})-([0-9]{2})-([0-9]{2})(?:T([0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?))?" + _ZONE + "$"
+_MONTH = r"^\+?(-?[0-9]{4,6})-([0-9]{2})" + _ZONE + "$"
+_YEAR = r"^\+?(-?[0-9]{4,6})" + _ZONE + "$"
 # Days as people write them, in ASCII digits.
 _DOTTED = r"^([0-9]{1,2})\.\s?([0-9]{1,2})\.\s?([0-9]{4})$"
 _REVERSE = r"^([0-9]{4})[/.]([0-9]{1,2})[/.]([0-9]{1,2})$"
 _SLASHED = r"^([0-9]{1,2})[/\-]([0-9]{1,2})[/\-]([0-9]{4})$"
-_NAMED = r"(?i:(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.?)"
+_NAMED = (
+    r"(?i:(jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
+    r"|nov(?:ember)?|dec(?:ember)?)\.?)"
+)
 _WORDED = rf"^([0-9]{{1,2}})(?:st|nd|rd|th|\.)?[ \-]{_NAMED}[ ,\-]{{1,2}}([0-9]{{4}})$"
 _AMERICAN = rf"^{_NAMED} ([0-9]{{1,2}})(?:st|nd|rd|th)?,? ([0-9]{{4}})$"
 _MONTH_NAMES = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTHS = {name: f"{number:02}" for number, name in enumerate(_MONTH_NAMES, start=1)}
 _MIDNIGHT = r"^00:00(:00(\.0+)?)?$"
 # A code such as 0013159 is text: as a number it would be equal to 13159.
-_PLAIN_NUMBER = r"^[+-]?(?:0|[1-9]\d*|[1-9]\d{0,2}(?:,\d{3})+)(?:\.\d+)?(?:[eE][+-]?\d{1,3})?$"
-_TYPED_NUMBER = r"^[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d{1,3})?$|^[+-]?\.\d+(?:[eE][+-]?\d{1,3})?$"
+_PLAIN_NUMBER = r"^[+-]?(?:0|[1-9][0-9]*|[1-9][0-9]{0,2}(?:,[0-9]{3})+)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?$"
+_TYPED_NUMBER = r"^[+-]?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]{1,3})?$|^[+-]?\.[0-9]+(?:[eE][+-]?[0-9]{1,3})?$"
 _NUMERIC_TYPE = (
     r"XMLSchema#(?:decimal|double|float|integer|int|long|short|byte"
     r"|unsigned(?:Long|Int|Short|Byte)|(?:non)?(?:Positive|Negative)Integer|(?:positive|negative)Integer)$"
     r"|^http://dbpedia\.org/datatype/"
 )
 # Units that may follow a number; none that could begin a word or a code.
-_UNIT = r"^([+-]?[\d.,]*\d)\s*(?:km²|km2|m²|m2|km|cm|mm|kg|ft|lb|min|°C|°F|°|%|€|\$|£|m|g|s|h)$"
+_UNIT = r"^([+-]?[0-9.,]*[0-9])\s*(?:km²|km2|m²|m2|km|cm|mm|kg|ft|lb|min|°C|°F|°|%|€|\$|£|m|g|s|h)$"
 _EXACT = 1e15  # smaller whole numbers are exact as floating-point numbers
 
 
@@ -72,7 +75,7 @@ def literal_keys(literals: pl.DataFrame) -> pl.DataFrame:
     day_key = pl.format("d:{}-{}-{}", "y", "m", "d")
     instant_key = pl.format("d:{}-{}-{}T{}", "y", "m", "d", "t")
     number = _number_key()
-    whole_year = number.str.contains(r"^n:[12]\d{3}$")
+    whole_year = number.str.contains(r"^n:[12][0-9]{3}$")
     text = pl.col("value").pipe(_text_key)
     precision = (
         pl.when(known & instant_key.is_not_null())
@@ -140,7 +143,7 @@ def _number_key() -> pl.Expr:
         pl.when(whole)
         .then(pl.format("n:{}", pl.when(whole).then(number).cast(pl.Int64)))
         # Larger whole numbers are compared by their digits, or neighbours would become equal.
-        .when(bare.str.contains(r"^[+-]?\d+$"))
+        .when(bare.str.contains(r"^[+-]?[0-9]+$"))
         .then(pl.format("n:{}", bare.str.strip_prefix("+")))
         .when(number.is_finite())
         .then(pl.format("n:{}", rounded(number, 12)))

@@ -33,10 +33,10 @@ def is_pair(path: str | Path) -> bool:
 
 
 def read_graph(path: str | Path, rows: RowOptions = GUESS) -> KnowledgeGraph:
-    """One graph: an RDF file, a table of triples or with a row an entity, or several files (see `several`).
+    """One graph: an RDF file, a table of triples or with one row per entity, or several files (see `several`).
 
-    A folder holds the tables of one graph (see `tables`), or RDF files and nothing else, or tables with a row an entity
-    and nothing else. `rows` is for these.
+    A folder holds the tables of one graph (see `tables`), or RDF files and nothing else, or tables with one row per
+    entity and nothing else. `rows` is for these.
     """
     from rlea.io.readers.several import is_pattern, matching_files, rdf_files, read_files
 
@@ -78,8 +78,8 @@ def read_pair(path: str | Path, fold: str | None = None) -> GraphPair:
     if not path.exists():
         raise InputError("there is no such folder", path=path, remedy="check the path")
     if not path.is_dir():
-        problem = "is a file where the folder of a pair is expected"
-        raise InputError(problem, path=path, remedy="give a folder, or two graphs")
+        problem = "is one graph alone"
+        raise InputError(problem, path=path, remedy="give a second one, or find duplicates in it with `rlea dedupe`")
     kind = _kind_of_pair(path)
     if not kind:
         below = [one.name for one in sorted(path.iterdir()) if one.is_dir() and _kind_of_pair(one)]

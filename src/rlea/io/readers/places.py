@@ -44,7 +44,7 @@ def read_place(
 ) -> KnowledgeGraph:
     """The graph that a text, a path or a list of these names.
 
-    `query` and `limit` are for endpoints, `rows` for tables with a row an entity.
+    `query` and `limit` are for endpoints, `rows` for tables with one row per entity.
     """
     text = "" if is_paths(place) else str(place)
     if is_endpoint(text):

@@ -1,4 +1,4 @@
-"""Files with a row an entity, as frames of text: CSV and the like, Parquet, Excel, SQLite, DuckDB, standard input.
+"""Files with one row per entity, as frames of text: CSV and the like, Parquet, Excel, SQLite, DuckDB, standard input.
 
 What separates the fields, how they are quoted and in which encoding the text is, is found by looking.
 """
@@ -9,7 +9,7 @@ import csv
 import io
 import sqlite3
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,8 @@ ROW_SUFFIXES = (*TEXT_SUFFIXES, ".parquet", *EXCEL_SUFFIXES, *SQLITE_SUFFIXES, *
 STANDARD_INPUT = "-"
 SEPARATORS = (",", "\t", ";", "|", "%", "^", "~")  # the first of those that split a file equally well
 SEPARATOR_NAMES = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars (|)"}
+MISSING = ("", "null", "nan", "n/a", "#n/a", "none", "\\n")
+MANY_VALUES = 20  # in so many one may be the name of its column by chance
 LOOKED_AT = 300  # rows that tell what separates fields
 MOST_HEADER = 60  # characters of a column's name
 _NUMBER_OR_DATE = r"^[+\-$€£]?\d[\d.,:/\- ]*%?$"
@@ -35,7 +37,7 @@ _NUMBER_OR_DATE = r"^[+\-$€£]?\d[\d.,:/\- ]*%?$"
 
 @dataclass(frozen=True, eq=False)
 class RowTable:
-    """A table of text: a row an entity, one column for every field; empty fields are null.
+    """A table of text: a row per entity, one column for every field; empty fields are null.
 
     `lines` has the line of every row, None where a file has no lines. `references` says of columns which table they
     refer to, where the file declares that.
@@ -49,10 +51,10 @@ class RowTable:
     references: Mapping[str, str] = field(default_factory=dict)
 
 
-def read_row_file(path: Path) -> list[RowTable]:
-    """All tables of a file."""
+def read_row_file(path: Path, asked: Sequence[str] = ()) -> list[RowTable]:
+    """All tables of a file; `asked` are columns that a user names."""
     if str(path) == STANDARD_INPUT:
-        return [read_text_table(path, sys.stdin.buffer.read(), "standard input")]
+        return [read_text_table(path, sys.stdin.buffer.read(), "standard input", asked)]
     check_file(path)
     suffix = suffix_of(path)
     if suffix == ".parquet":
@@ -63,17 +65,17 @@ def read_row_file(path: Path) -> list[RowTable]:
         return _read_sqlite(path)
     if suffix in DUCKDB_SUFFIXES:
         return _read_duckdb(path)
-    return [read_text_table(path, read_bytes(path), _stem(path))]
+    return [read_text_table(path, read_bytes(path), _stem(path), asked)]
 
 
 # ---- text -----------------------------------------------------------------------------------------------------------
 
 
-def read_text_table(path: Path, content: bytes, name: str) -> RowTable:
+def read_text_table(path: Path, content: bytes, name: str, asked: Sequence[str] = ()) -> RowTable:
     """A text file with a header, or columns called `column 1` and so on where it has none."""
     text, encoding = decode(path, content)
     raw, separator = split_text(path, text)
-    header, rows = find_header(raw.drop("line"))
+    header, rows = find_header(raw.drop("line"), asked)
     lines = raw["line"].tail(len(rows))
     _check_columns(path, header)
     frame = rows.rename(dict(zip(rows.columns, header, strict=True)))
@@ -145,21 +147,37 @@ def _width(text: str, separator: str, quoting: Any) -> int:
     return widths.pop() if len(widths) == 1 else 0
 
 
-def find_header(raw: pl.DataFrame) -> tuple[list[str], pl.DataFrame]:
+def find_header(raw: pl.DataFrame, asked: Sequence[str] = ()) -> tuple[list[str], pl.DataFrame]:
     """The names of the columns, and the rows below them.
 
-    The first row is a header if its fields are short, differ, occur in no other row of their column, and none is a
-    number or a date while others are.
+    The first row is a header if a column that a user asks for is named there. Else each column votes: for a header if
+    its first field is text over numbers or occurs nowhere below, against it if it is like the fields below, or long.
+    A header may leave a name out, as that of an index.
     """
     first = [(value or "").strip() for value in raw.row(0)]
     rest = raw.slice(1)
-    is_header = all(first) and len(set(first)) == len(first) and max(map(len, first)) <= MOST_HEADER
-    for name, value in zip(raw.columns, first, strict=True):
-        is_header = is_header and not pl.Series([value]).str.contains(_NUMBER_OR_DATE)[0]
-        is_header = is_header and value not in rest[name]
+    votes = [_votes(value, rest[name]) for name, value in zip(raw.columns, first, strict=True) if value]
+    is_header = bool(set(asked) & set(first)) or (len(votes) * 2 > len(first) and sum(votes) > 0)
     if is_header:
-        return first, rest
+        return [value or f"column {number}" for number, value in enumerate(first, start=1)], rest
     return [f"column {number}" for number in range(1, len(first) + 1)], raw
+
+
+def _votes(first: str, below: pl.Series) -> int:
+    """Whether a column speaks for a header (1), against one (-1), or says nothing (0)."""
+    values = below.drop_nulls().str.strip_chars()
+    values = values.filter(values != "")
+    is_number = bool(pl.Series([first]).str.contains(_NUMBER_OR_DATE)[0])
+    numbers = values.str.contains(_NUMBER_OR_DATE).mean() if len(values) else 0.0
+    if is_number:
+        is_year = len(first) == 4 and first.isdigit()  # columns are called 2019, 2020, ...
+        are_years = bool(values.str.contains(r"^[0-9]{4}$").all())
+        return 0 if is_year and not are_years else -1
+    if len(first) > MOST_HEADER:
+        return -1
+    if first in values:
+        return -1 if len(values) < MANY_VALUES else 0
+    return 2 if float(numbers or 0.0) > 0.5 else 1  # type: ignore[arg-type]
 
 
 def _check_columns(path: Path, header: list[str]) -> None:
@@ -196,6 +214,7 @@ def _read_sqlite(path: Path) -> list[RowTable]:
     try:
         # Read only: no file is made by looking at one, and none is changed.
         with sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True) as base:
+            base.text_factory = lambda raw: raw.decode("utf-8", "replace")
             listed = base.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
             for (name,) in sorted(listed.fetchall()):
                 quoted = '"' + name.replace('"', '""') + '"'
@@ -204,7 +223,7 @@ def _read_sqlite(path: Path) -> list[RowTable]:
                 rows = [[_cell(value) for value in row] for row in cursor]
                 keys = base.execute(f"PRAGMA foreign_key_list({quoted})").fetchall()
                 frame = pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), orient="row")
-                references = {key[3]: key[2] for key in keys}
+                references = {key[3]: key[2].lower() for key in keys}
                 tables.append(RowTable(name, path, _as_text(frame), note=f"table {name}", references=references))
     except sqlite3.Error as error:
         raise InputError("is no SQLite file or is damaged", path=path, remedy="check the file, or give CSV") from error
@@ -220,8 +239,10 @@ def _read_duckdb(path: Path) -> list[RowTable]:
     except ImportError as error:
         raise _missing(path, "duckdb") from error
     try:
-        with duckdb.connect(str(path), read_only=True) as base:
-            names = sorted(row[0] for row in base.execute("SHOW TABLES").fetchall())
+        # Nothing outside of the file is read: a view may name any other file.
+        with duckdb.connect(str(path), read_only=True, config={"enable_external_access": "false"}) as base:
+            listed = base.execute("SELECT table_name FROM duckdb_tables() WHERE schema_name = 'main'")
+            names = sorted(row[0] for row in listed.fetchall())
             tables = []
             for name in names:
                 quoted = '"' + name.replace('"', '""') + '"'
@@ -248,14 +269,35 @@ def _cell(value: Any) -> str | None:
 
 def _as_text(frame: pl.DataFrame) -> pl.DataFrame:
     """All columns as stripped text; empty fields are null. Columns of lists and the like are left out."""
-    kept = [name for name, kind in frame.schema.items() if not kind.is_nested() and kind != pl.Binary]
-    text = frame.select(pl.col(kept).cast(pl.String).str.strip_chars())
+    kept = [
+        name
+        for name, kind in frame.schema.items()
+        if not kind.is_nested() and kind not in (pl.Binary, pl.Duration, pl.Object)
+    ]
+    text = settle_dates(frame.select(pl.col(kept).cast(pl.String, strict=False).str.strip_chars()))
     return text.with_columns(
         pl.when(pl.all().str.to_lowercase().is_in(MISSING)).then(None).otherwise(pl.all()).name.keep()
     )
 
 
-MISSING = ("", "null", "nan", "n/a", "#n/a", "none", "\\n")
+_SLASHED = r"^([0-9]{1,2})[/\-]([0-9]{1,2})[/\-]([0-9]{4})$"
+
+
+def settle_dates(frame: pl.DataFrame) -> pl.DataFrame:
+    """Dates such as 05/11/1986 as 1986-11-05 where other dates of their column show which number is the day."""
+    for name in frame.columns:
+        parts = frame[name].str.extract_groups(_SLASHED).struct.unnest()
+        numbers = [parts[part].cast(pl.Int32) for part in ("1", "2")]
+        if numbers[0].null_count() == frame.height:
+            continue
+        is_day = [bool((number > 12).any()) for number in numbers]
+        if is_day[0] == is_day[1]:  # nothing shows it, or they contradict each other
+            continue
+        day, month = ("1", "2") if is_day[0] else ("2", "1")
+        fields = (parts[part].str.zfill(2) for part in (month, day))
+        dates = pl.select(pl.concat_str(parts["3"], *fields, separator="-")).to_series()
+        frame = frame.with_columns(pl.coalesce(dates, frame[name]).alias(name))
+    return frame
 
 
 def _stem(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""Tables with a row an entity -> a graph: fields are literals, keys between tables are relations.
+"""Tables with one row per entity -> a graph: fields are literals, keys between tables are relations.
 
 Which column identifies a row and which one names it is found by looking, and told in a note; `RowOptions` overrule it.
 Of several tables (in one file or folder) the rows of all are entities; they are called `table/id`.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import polars as pl
@@ -76,14 +76,18 @@ class _Chosen:
 
 def read_rows(path: Path, options: RowOptions) -> KnowledgeGraph:
     """A graph from a file of tables, or from a folder with nothing but such files."""
+    asked = [name for name in (options.id, options.name, *options.columns) if name]
     if path.is_dir():
-        files = row_files(path)
-        return graph_of_rows([table for file in files for table in read_row_file(file)], options)
-    return graph_of_rows(read_row_file(path), options)
+        tables = [table for file in row_files(path) for table in read_row_file(file, asked)]
+        stems = [table.name for table in tables]
+        return graph_of_rows(
+            [replace(one, name=one.path.name) if stems.count(one.name) > 1 else one for one in tables], options
+        )
+    return graph_of_rows(read_row_file(path, asked), options)
 
 
 def has_rows(path: Path) -> bool:
-    """Whether a file of tables has a row an entity, by its first rows; if not, it is one of triples."""
+    """Whether a file of tables has a row per entity, by its first rows; if not, it is one of triples."""
     suffix = suffix_of(path)
     if suffix == ".parquet":
         try:
@@ -96,7 +100,7 @@ def has_rows(path: Path) -> bool:
     with unpacked(path) as stream:
         head = stream.read(LOOKED_AT)
     try:
-        text, _ = decode(path, head[: head.rfind(b"\n") + 1] if len(head) == LOOKED_AT else head)
+        text, _ = decode(path, _whole_lines(head))
         raw, _ = split_text(path, text)
     except InputError:
         return False
@@ -106,6 +110,17 @@ def has_rows(path: Path) -> bool:
     if width < 2 or len(known) >= 2:
         return False
     return width != len(TABLES["triples"].required) or not looks_like_triples(raw)
+
+
+def _whole_lines(head: bytes) -> bytes:
+    """The first bytes of a file up to the end of a line, if there may be more."""
+    if len(head) < LOOKED_AT:
+        return head
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):  # two bytes a character
+        end = b"\n\x00" if head.startswith(b"\xff\xfe") else b"\x00\n"
+        places = [place for place in range(0, len(head) - 1, 2) if head[place : place + 2] == end]
+        return head[: places[-1] + 2] if places else head[: len(head) // 2 * 2]
+    return head[: head.rfind(b"\n") + 1]
 
 
 def looks_like_triples(raw: pl.DataFrame) -> bool:
@@ -134,11 +149,14 @@ def row_files(folder: Path) -> list[Path]:
 
 
 def graph_of_rows(tables: Sequence[RowTable], options: RowOptions) -> KnowledgeGraph:
-    """A graph from tables with a row an entity."""
+    """A graph from tables with one row per entity."""
     for table in tables:
         if not table.frame.height:
             raise InputError("has a header and no rows", path=table.path, remedy="give at least one row")
     several = len(tables) > 1
+    for name in filter(None, (options.id, options.name)):
+        if several and not any(name in table.frame.columns for table in tables):
+            raise _no_column(tables[0], name)
     chosen = [_choose(table, options, several) for table in tables]
     triples, literals, notes = [], [], []
     names: dict[str, str] = {}
@@ -183,7 +201,7 @@ def _note(one: _Chosen, references: dict[str, _Chosen]) -> str:
     parts.append(f"identified by {one.id}" if one.id else "rows are numbered, as no column identifies them")
     parts.append(f"named by {' and '.join(one.names)}" if one.names else "no column holds names")
     parts += [f"{column} refers to {other.table.name}" for column, other in references.items()]
-    return f"{one.table.path.name}: a row an entity; {', '.join(parts)} (--id, --name and --columns overrule this)"
+    return f"{one.table.path.name}: one row per entity; {', '.join(parts)} (--id, --name and --columns overrule this)"
 
 
 # ---- what columns are for -------------------------------------------------------------------------------------------
@@ -266,7 +284,7 @@ def _refers_to(one: _Chosen, column: str, tables: Sequence[_Chosen]) -> _Chosen 
     """The table whose keys a column has: declared in the file, or nearly all values are keys and the name says so."""
     declared = one.table.references.get(column)
     if declared:
-        return next((other for other in tables if other.table.name == declared and other.id), None)
+        return next((other for other in tables if other.table.name.lower() == declared and other.id), None)
     values = one.table.frame[column].drop_nulls().unique()
     if not len(values) or column in one.names:
         return None

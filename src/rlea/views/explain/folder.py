@@ -69,7 +69,8 @@ def read_inputs(folder: Path, record: dict[str, Any]) -> GraphPair:
         return read(demo_folder())
     if "source" not in inputs:
         raise InputError(
-            "run.json does not say where the graphs are: the run is of an earlier version, or of graphs made in Python",
+            "run.json does not say where the graphs are: the run is of an earlier version, of graphs made in Python, "
+            "or of standard input",
             path=folder,
             remedy="align again, or in Python give the pair to `rlea.views.explain.explain` or "
             "`rlea.commands.write_report`",
