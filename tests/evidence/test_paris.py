@@ -80,7 +80,21 @@ def test_spellings_of_the_same_literal(one, other):
     assert key(*one) == key(*other) is not None
 
 
-@pytest.mark.parametrize("value", ["5/9/1971", "15.13.1971", "3.5.2", "32.01.1971", "Mar 2020", "May 15", "1.2.3.4"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "5/9/1971",
+        "15.13.1971",
+        "3.5.2",
+        "32.01.1971",
+        "Mar 2020",
+        "May 15",
+        "1.2.3.4",
+        "Mary 12, 2001",
+        "12 Marathon 2001",
+        "१९७१-०९-१५",
+    ],
+)
 def test_what_may_be_another_day_or_none_is_no_date(value):
     assert key(value).startswith("s:")
 

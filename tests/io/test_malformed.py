@@ -441,7 +441,7 @@ OTHERS = [
     (pair({}, fold="2"), "pair", "no folds"),
     (lambda tmp: align(write(tmp / "pair", {"notes.txt": "x"}), tmp=tmp), "pair", "rel_triples_1"),
     (lambda tmp: align(tmp / "nowhere", tmp=tmp), "nowhere", "no such folder"),
-    (lambda tmp: align(write(tmp, PAIR) / "source.nt", tmp=tmp), "source.nt", "folder"),
+    (lambda tmp: align(write(tmp, PAIR) / "source.nt", tmp=tmp), "source.nt", "second one"),
     (lambda tmp: align(write(tmp / "all", {f"X_Y/{n}": c for n, c in OPENEA.items()}), tmp=tmp), "all", "in it: X_Y"),
     (lambda tmp: ["convert", str(tmp / "no.nt"), str(tmp / "out.nt")], "no.nt", "no such file"),
     (lambda tmp: align(write(tmp / "p", OPENEA), tmp / "t.nt", tmp=tmp), "p", "pair of graphs"),

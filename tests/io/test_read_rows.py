@@ -301,3 +301,34 @@ def test_a_column_that_no_table_has_is_told(tmp_path):
 def test_standard_input_cannot_be_both_tables():
     with pytest.raises(InputError, match="both tables"):
         rlea.read("-", "-")
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        ("", "name", "city", "age"),  # an index has no name
+        ("country", "code", "2019", "2020"),
+        ("id", "type", "name", "age"),  # a value may be called as its column is
+    ],
+)
+def test_headers_as_programs_write_them(tmp_path, header):
+    rows = [(str(k), "type" if k == 3 else f"kind {k % 4}", f"Town {chr(65 + k)}", str(20 + k)) for k in range(24)]
+    graph = read_graph(write(tmp_path / "a.csv", [header, *rows]))
+    assert graph.num_entities == 24
+    assert set(filter(None, header)) & set(graph.attributes)
+
+
+def test_a_column_that_is_asked_for_makes_a_header(tmp_path):
+    rows = [("1971", "x"), ("1971", "a"), ("1972", "b")]
+    assert read_graph(write(tmp_path / "a.csv", rows), RowOptions(id="x")).entities == ("a", "b")
+
+
+def test_tables_of_one_name_stay_apart(tmp_path):
+    write(tmp_path / "a.csv", [("id", "name"), ("1", "Ann"), ("2", "Lee")])
+    write(tmp_path / "a.tsv", [("id", "name"), ("1", "Ray"), ("2", "Sue")], "\t")
+    assert set(read_graph(tmp_path).names) == {"Ann", "Lee", "Ray", "Sue"}
+
+
+def test_large_tables_in_utf16(tmp_path):
+    rows = [("id", "name", "city", "born"), *((str(k), f"Person {k}", "Zürich", "1971") for k in range(9000))]
+    assert read_graph(write(tmp_path / "a.csv", rows, encoding="utf-16")).num_entities == 9000
