@@ -83,7 +83,9 @@ def test_codes_that_are_spelled_differently_share_letters_but_no_word():
         ("F3H982-10", ["f3h98210", "f3h982"]),
         ("CLI-8Y / 0623B002", ["cli8y", "0623b002"]),
         ("born 1999, 20 of them, part 2b", []),
-        ("order 3219701", ["3219701"]),
+        ("order 3219701 of 1971-09-15 at 2019-10-01T00:00:00Z", ["3219701"]),
+        ("3219701", []),
+        ("1971-09-15", []),
         ("", []),
     ],
 )

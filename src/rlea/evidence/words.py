@@ -31,7 +31,8 @@ FEW = 50  # ... if at least so many entities have it
 AROUND, CODES = "words around", "codes"
 SHORTEST_CODE, LONGEST_CODE = 3, 40  # characters of a code of letters and digits
 MANY_DIGITS = 5  # of a code of digits alone: shorter ones are counts and years
-_DIGIT, _SEPARATORS = re.compile("[0-9]"), re.compile(r"[\W_]+")
+_DIGIT, _LETTER, _SEPARATORS = re.compile("[0-9]"), re.compile(r"[^\W\d_]"), re.compile(r"[\W_]+")
+_MOMENT = re.compile(r"[+-]?[0-9]{4,6}-[0-9]{2}")
 PROPOSALS = 10  # nearest of every entity, both ways
 # Pairs of entities above which words propose no pairs (the search is exact and quadratic); they score those of others.
 MOST_SEARCHED = 3_000_000_000
@@ -78,14 +79,18 @@ def codes_of(graph: KnowledgeGraph) -> list[list[str]]:
 
 
 def codes_in(text: str) -> list[str]:
-    """Words of letters and digits, or of many digits, as they are and without what separates their parts.
+    """Words of letters and digits, as they are and without what separates their parts; within a text, long numbers too.
 
-    >>> codes_in("Panasonic KX-TS108W, white")
+    A value that is nothing but a number or a date is no code.
+
+    >>> codes_in("Panasonic KX-TS108W, white, since 2019-10-01T00:00:00")
     ['kxts108w', 'ts108w']
     """
-    found = []
+    found: list[str] = []
+    if not _LETTER.search(text):
+        return found
     for word in text.split():
-        if not _DIGIT.search(word) or len(word) > LONGEST_CODE:
+        if not _DIGIT.search(word) or len(word) > LONGEST_CODE or _MOMENT.match(word):
             continue
         parts = _SEPARATORS.split(word.lower())
         for code in dict.fromkeys(["".join(parts), *parts]):
