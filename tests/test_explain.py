@@ -527,7 +527,10 @@ def append_triple(run):
         (lambda run: change_record(run, fingerprint=None), "is not the record of an alignment"),
         (lambda run: change_record(run, result={"matcher": "none"}), "is not the record of an alignment"),
         (lambda run: change_record(run, inputs={}), "run.json does not say where the graphs are"),
-        (lambda run: change_record(run, inputs=None), "of an earlier version, of graphs made in Python, or of standard input; align"),
+        (
+            lambda run: change_record(run, inputs=None),
+            "of an earlier version, of graphs made in Python, or of standard input; align",
+        ),
         (lambda run: (run.parents[1] / "target.nt").unlink(), "target.nt of this run is not there; put it back"),
         (lambda run: (run.parents[1] / "seeds.tsv").unlink(), "seeds.tsv of this run is not there"),
         (append_triple, "have changed since this run; align them again"),

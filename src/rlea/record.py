@@ -58,13 +58,20 @@ def as_json(record: dict[str, Any]) -> str:
 
 
 def commit() -> str:
-    """The commit of the source tree, with "+" if files were changed since; empty for an installed package."""
+    """The commit of the source tree, with "+" if files were changed since; empty for an installed package.
+
+    Records do not count: one that was written a minute ago changes nothing for the next.
+    """
     folder = Path(__file__).parent
     if not any((parent / ".git").exists() for parent in folder.parents):
         return ""
     try:
         name = _git(folder, "rev-parse", "--short=12", "HEAD")
-        return name + ("+" if _git(folder, "status", "--porcelain", "--untracked-files=no") else "")
+        return name + (
+            "+"
+            if _git(folder, "status", "--porcelain", "--untracked-files=no", "--", ":/", ":(top,exclude)results")
+            else ""
+        )
     except (OSError, subprocess.CalledProcessError):
         return ""
 

@@ -161,7 +161,7 @@ def test_what_the_others_found(main_run, reproduce, folder):
     assert float(dangling["rlea"]["f1"]) > float(dangling["hungarian"]["f1"])
     stages = rows_of(folder, "scale")
     assert {row["entities"] for row in stages} == {"300", "600"}
-    assert all(float(row["seconds"]) > 0 for row in stages)
+    assert all(float(row["seconds"]) >= 0 for row in stages)  # a stage may take less than is printed
     assert all(float(row["hits@1"]) > 0.9 for row in stages if row["stage"] == "deciding: rlea")
 
 
