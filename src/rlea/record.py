@@ -57,21 +57,20 @@ def as_json(record: dict[str, Any]) -> str:
     return json.dumps(record, indent=2, ensure_ascii=False, default=str) + "\n"
 
 
+PROGRAM = (":/", ":(top,exclude)results", ":(top,exclude)docs")
+
+
 def commit() -> str:
     """The commit of the source tree, with "+" if files were changed since; empty for an installed package.
 
-    Records do not count: one that was written a minute ago changes nothing for the next.
+    Records and docs are no part of the program: a record that was written a minute ago changes nothing for the next.
     """
     folder = Path(__file__).parent
     if not any((parent / ".git").exists() for parent in folder.parents):
         return ""
     try:
         name = _git(folder, "rev-parse", "--short=12", "HEAD")
-        return name + (
-            "+"
-            if _git(folder, "status", "--porcelain", "--untracked-files=no", "--", ":/", ":(top,exclude)results")
-            else ""
-        )
+        return name + ("+" if _git(folder, "status", "--porcelain", "--untracked-files=no", "--", *PROGRAM) else "")
     except (OSError, subprocess.CalledProcessError):
         return ""
 

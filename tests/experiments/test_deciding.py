@@ -6,7 +6,8 @@ import re
 import numpy as np
 import pytest
 
-from rlea.experiments import grid, scale, workspace
+from rlea import record as run_record
+from rlea.experiments import scale, workspace
 from rlea.experiments.deciding import DECIDERS_STORE, choose_dangling, deciders_grid
 from rlea.experiments.grid import run_grids
 from rlea.experiments.options import Options
@@ -104,10 +105,16 @@ def test_links_are_cut_where_expected_f1_is_greatest():
 
 
 def test_the_commit_knows_that_results_are_no_change_of_the_program(monkeypatch):
-    monkeypatch.setattr(grid, "commit", lambda: "0123456789ab+")
-    assert grid.program_commit() in ("0123456789ab+", "0123456789ab")
-    monkeypatch.setattr(grid, "commit", lambda: "0123456789ab")
-    assert grid.program_commit() == "0123456789ab"
+    asked = []
+
+    def git(folder, *words):
+        asked.append(words)
+        return "0123456789ab" if words[0] == "rev-parse" else " M src/x.py" * is_changed
+
+    monkeypatch.setattr(run_record, "_git", git)
+    for is_changed in (True, False):
+        assert run_record.commit() in ("", "0123456789ab" + "+" * is_changed)
+    assert not asked or {":(top,exclude)results", ":(top,exclude)docs"} <= set(asked[-1])
 
 
 def test_the_100k_data_sets_run_where_they_are(tmp_path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -66,7 +65,7 @@ def run_grids(grids: Sequence[Grid], *, progress: Progress = silent, watch: Watc
     keys = [(store.path, store.key(cell.result)) for store, cell in plan]
     if len(set(keys)) != len(keys):
         raise ValueError("two cells have the same names")
-    outcome, name, program = Outcome(), program_commit(), sources()
+    outcome, name, program = Outcome(), commit(), sources()
     watch.start([cell for _, cell in plan])
     for number, (store, cell) in enumerate(plan):
         key = store.key(cell.result)
@@ -101,18 +100,6 @@ def run_grids(grids: Sequence[Grid], *, progress: Progress = silent, watch: Watc
 def is_finished(record: Record | None, wanted: dict[str, Any]) -> bool:
     """Whether a record is what a run would give today."""
     return record is not None and all(record.get(key) == value for key, value in wanted.items())
-
-
-def program_commit() -> str:
-    """The commit; changes in results/ and docs/ do not count as changes of the program."""
-    name = commit()
-    if not name.endswith("+"):
-        return name
-    parts = [":/", ":(top,exclude)results", ":(top,exclude)docs"]
-    command = ["git", "status", "--porcelain", "--untracked-files=no", "--", *parts]
-    folder = Path(__file__).parent
-    status = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    return name if status.returncode or status.stdout.strip() else name.removesuffix("+")
 
 
 def sources() -> dict[Path, tuple[int, int]]:
