@@ -38,6 +38,12 @@ def equal(scores):
     return np.full(len(scores), 1 / len(scores))
 
 
+def rated(own, unrelated, taken_out, **options):
+    """As `rate_links`, each match that was taken out being one of the links in turn."""
+    places = np.arange(len(taken_out.scores)) % max(1, len(own.scores))
+    return rate_links(own, unrelated, taken_out, places, **options)
+
+
 # ---- by null models -------------------------------------------------------------------------------------------------
 
 
@@ -48,7 +54,7 @@ def test_the_number_of_right_links_is_found(size, share):
     for seed in range(6):
         scores, is_right = planted(size, share, seed)
         nulls = null_of(2 * size, 2 * seed + 1), null_of(2 * size, 2 * seed + 2)
-        confidences, right = rate_links(Scored(scores, size), *nulls)
+        confidences, right = rated(Scored(scores, size), *nulls)
         off.append(right.value / size - share)
         assert 0 <= right.low <= right.value <= right.high <= size
         assert confidences.sum() == pytest.approx(right.value)
@@ -63,14 +69,14 @@ def test_the_number_of_right_links_is_found(size, share):
 @pytest.mark.parametrize("share", SHARES)
 def test_confidence_never_falls_as_the_score_rises(share):
     scores, _ = planted(400, share)
-    confidences, _ = rate_links(Scored(scores, 400), null_of(500), null_of(300))
+    confidences, _ = rated(Scored(scores, 400), null_of(500), null_of(300))
     order = np.argsort(scores)
     assert (np.diff(confidences[order]) >= -1e-12).all()
 
 
 def test_confidences_are_the_share_of_right_links_among_links_alike():
     scores, is_right = planted(20_000, 0.3)
-    confidences, _ = rate_links(Scored(scores, 20_000), null_of(20_000), null_of(20_000, 2))
+    confidences, _ = rated(Scored(scores, 20_000), null_of(20_000), null_of(20_000, 2))
     bins = np.minimum((10 * confidences).astype(int), 9)
     gaps = [abs(confidences[bins == one].sum() - is_right[bins == one].sum()) for one in range(10)]
     assert sum(gaps) / len(scores) < 0.02
@@ -80,7 +86,7 @@ def test_where_nothing_is_shared_confidences_add_up_to_next_to_nothing():
     totals = []
     for seed in range(20):
         scores, _ = planted(500, 0.0, seed)
-        confidences, right = rate_links(Scored(scores, 500), null_of(500, 2 * seed + 1), null_of(500, 2 * seed + 2))
+        confidences, right = rated(Scored(scores, 500), null_of(500, 2 * seed + 1), null_of(500, 2 * seed + 2))
         assert right.low < 0.02 * 500
         totals.append(confidences.sum())
     assert np.mean(totals) < 0.02 * 500
@@ -91,7 +97,7 @@ def test_an_entity_without_a_link_is_the_clearest_case_of_no_match():
     """A third of the entities got a link, half of them right; the null links as many of its entities as are wrong."""
     scores, _ = planted(300, 0.5)
     null = null_of(300)
-    confidences, right = rate_links(Scored(scores, 900), Scored(null.scores, 1500), Scored(null.scores, 1500))
+    confidences, right = rated(Scored(scores, 900), Scored(null.scores, 1500), Scored(null.scores, 1500))
     assert right.value == pytest.approx(150, abs=25)
     assert confidences.sum() == pytest.approx(right.value)
 
@@ -99,21 +105,21 @@ def test_an_entity_without_a_link_is_the_clearest_case_of_no_match():
 def test_a_null_without_any_link_makes_links_sure():
     """Coincidence linked none of a hundred entities, and here everyone has a link."""
     scores = np.random.default_rng(0).normal(4, 1, 100)
-    confidences, right = rate_links(Scored(scores, 100), Scored(np.zeros(0), 400), NO_LINKS)
+    confidences, right = rated(Scored(scores, 100), Scored(np.zeros(0), 400), NO_LINKS)
     assert np.median(confidences) > 0.95
     assert right.value > 95
     # Links of half the entities are as sure: the others are of those without.
-    confidences, right = rate_links(Scored(scores[:50], 100), Scored(np.zeros(0), 400), NO_LINKS)
+    confidences, right = rated(Scored(scores[:50], 100), Scored(np.zeros(0), 400), NO_LINKS)
     assert np.median(confidences) > 0.9
     assert right.value == pytest.approx(50, abs=6)
 
 
 def test_without_a_null_model_nothing_is_known():
     scores = np.arange(6.0)
-    confidences, right = rate_links(Scored(scores, 6), NO_LINKS, NO_LINKS)
+    confidences, right = rated(Scored(scores, 6), NO_LINKS, NO_LINKS)
     assert confidences.tolist() == [0.5] * 6
     assert right == RightLinks(3.0, 0.0, 6)
-    confidences, right = rate_links(Scored(np.zeros(0), 9), null_of(10), null_of(10))
+    confidences, right = rated(Scored(np.zeros(0), 9), null_of(10), null_of(10))
     assert len(confidences) == 0
     assert right == RightLinks(0.0, 0.0, 0)
 
@@ -123,7 +129,7 @@ def test_the_two_null_models_bound_the_number():
     scores, _ = planted(600, 0.5)
     better, poorer = Scored(null_of(600).scores + 1.5, 600), Scored(null_of(600, 2).scores, 600)
     values = {
-        name: rate_links(Scored(scores, 600), *nulls)[1]
+        name: rated(Scored(scores, 600), *nulls)[1]
         for name, nulls in {"better": (better, better), "both": (better, poorer), "poorer": (poorer, poorer)}.items()
     }
     assert values["better"].value <= values["both"].value <= values["poorer"].value
@@ -146,9 +152,10 @@ def test_all_links_above_the_null_are_right():
 
 @given(some_scores, st.permutations(range(40)), st.floats(0.01, 1.0))
 def test_a_null_like_the_links_is_as_dense_everywhere(scores, numbers, weight):
-    """Scores in common belong together, however often they occur and whichever comes first."""
+    """Scores in common belong together, however often they occur and whichever comes first; one more is added."""
     null = scores[[number for number in numbers if number < len(scores)]]
-    np.testing.assert_allclose(ratio_to_null(scores, null, np.full(len(null), weight)), 1, rtol=1e-6)
+    ratios = ratio_to_null(scores, null, np.full(len(null), weight))
+    np.testing.assert_allclose(ratios, 1 + 1 / len(null), rtol=1e-6)
 
 
 @given(some_scores, some_scores, st.floats(0.01, 1.0))
@@ -322,7 +329,7 @@ def test_nothing_is_believed_where_halves_explain_all_links():
     """What entities get whose match was taken out may be far below: second bests say nothing of bests."""
     rng = np.random.default_rng(0)
     own, halves, taken_out = (Scored(rng.uniform(low, high, 200), 200) for low, high in ((1, 1.5), (1, 3), (-4, -3)))
-    confidences, right = rate_links(own, halves, taken_out)
+    confidences, right = rated(own, halves, taken_out)
     assert confidences.max() < 0.1
     assert right.value < 0.05 * 200
 
@@ -332,5 +339,35 @@ def test_ten_links_by_coincidence_are_rarely_believed():
     for _ in range(200):
         drawn = (random.normal(0, 1, 10), random.normal(0, 1, 60), random.normal(-1.5, 1, 18))
         own, halves, taken_out = (Scored(scores, len(scores)) for scores in drawn)
-        believed.append(np.count_nonzero(rate_links(own, halves, taken_out)[0] >= 0.6))
+        believed.append(np.count_nonzero(rated(own, halves, taken_out)[0] >= 0.6))
     assert np.mean(believed) < 1.1  # 1.5 with no more caution than elsewhere
+
+
+def test_matches_taken_out_count_as_far_as_they_were_believed():
+    """Entities whose right match is gone show what coincidence is; those of wrong ones show a second best."""
+    scores, is_right = planted(1500, 0.4)
+    halves, random = Scored(null_of(1500).scores + 1.5, 1500), np.random.default_rng(3)
+    places = np.arange(1500)
+    taken_out = random.normal(0, 1, 1500) - np.where(is_right, 0, 6)
+    confidences, right = rate_links(Scored(scores, 1500), halves, Scored(taken_out, 1500), places)
+    assert right.value / 1500 == pytest.approx(0.4, abs=0.06)
+    shuffled = rate_links(Scored(scores, 1500), halves, Scored(random.permutation(taken_out), 1500), places)[1]
+    assert abs(shuffled.value / 1500 - 0.4) > abs(right.value / 1500 - 0.4)
+    assert is_right[confidences >= 0.9].mean() > 0.95
+
+
+def test_seeds_overrule_halves_that_explain_all_links():
+    scores, is_right = planted(600, 0.3)
+    strict, taken_out = Scored(null_of(600).scores + 5, 600), null_of(600, 2)
+    assert rated(Scored(scores, 600), strict, taken_out)[1].value < 0.1 * is_right.sum()
+    confidences, right = rated(Scored(scores, 600), strict, taken_out, is_shared=True)
+    assert right.value > 0.5 * is_right.sum()
+    assert is_right[confidences >= 0.5].mean() > 0.8
+
+
+def test_a_score_that_coincidence_was_not_seen_to_reach_is_not_certain():
+    """Two links above all of the null are no proof, forty are."""
+    null = np.arange(40.0)
+    for count, least, most in ((2, 0.2, 0.8), (40, 0.0, 0.05)):
+        ratio = ratio_to_null(np.concatenate([np.arange(40.0), np.full(count, 50.0)]), null, equal(null))[-1]
+        assert least * (40 + count) / 40 <= ratio <= most * (40 + count) / 40

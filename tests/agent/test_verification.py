@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rlea.agent.verification import FEWEST_KNOWN, Curve, KnownLinks, NullRows, verify
+from rlea.agent.verification import FEWEST_KNOWN, KnownLinks, NullRows, verify
 
 SIGNS, PRIOR = np.array([1.0, -1.0, 1.0, 0.0]), np.array([0.3, 0.0, 0.0, 0.0])
 
@@ -177,11 +177,3 @@ def test_seeds_that_were_all_found_or_all_missed(answer):
     confidences, right = verified(rows, 200, too_strict(null), SIGNS, PRIOR, known)
     assert ((confidences > 0) & (confidences < 1)).all()
     assert 0 <= right.low <= right.value <= right.high <= 200
-
-
-def test_a_curve_never_falls_with_the_score():
-    upside_down = Curve.fit(np.linspace(-3, 3, 30), np.arange(30) < 15)
-    assert upside_down.slope == 0
-    assert upside_down.logits(np.zeros(1))[0] == pytest.approx(0, abs=1e-9)
-    rising = Curve.fit(np.linspace(-3, 3, 30), np.arange(30) >= 15)
-    assert rising.slope > 0.5

@@ -1,9 +1,10 @@
 """How many links are right, without a label: what is seen is a mixture of right links and links by coincidence.
 
-Two null models say what coincidence looks like (`null_model.py`). Unrelated halves of one graph are too strict a null
-model where graphs share much: in the pair, entities with a counterpart are taken and compete. What entities get whose
-match was taken out is right there, and too lenient where graphs share nothing: it shows the second best. So the null is
-between the two, the nearer to the second one the more is shared.
+Two null models say what coincidence looks like (`null_model.py`). An entity whose right match was taken out has no
+counterpart left, so what it gets then is what entities without a counterpart get. If its match was wrong, it shows the
+second best, which is too lenient. So each of these counts as far as its match was believed, and that is found out
+together with the number of right links. Where next to nothing is believed, unrelated halves of one graph are the null:
+too strict a null where graphs share much, because entities with a counterpart are taken and compete.
 
 An entity of a half has fewer rivals than one of the pair (half as many if the graphs are of one size), and so a smaller
 chance of a namesake. What that does is seen between halves and halves of these, where the numbers of rivals are in the
@@ -27,7 +28,10 @@ Doubles = NDArray[np.float64]
 # Lower, the two graphs differ more from one graph than right links from wrong ones.
 LOWEST, HIGHEST, STEPS = 0.6, 0.95, 6
 MOST = 0.999  # of a share or a confidence: nothing is certain
+DIGITS = 6  # of a confidence: what differs between machines is beyond
 MOST_ROUNDS = 80
+FEW = 30.0  # matches taken out that were believed, of which fewer than this count less: ten links tell next to nothing
+EVEN = 0.05  # share of right links at which the two null models count alike; above it, matches taken out count more
 CAUTION = 0.5  # standard errors by which the share of wrong links is raised: the smallest of several bounds is too low
 MORE_CAUTION = 1.0  # the same where graphs may share nothing
 GROUPS = 20  # of the scores of halves, in which the effect of twice as many rivals is measured
@@ -55,10 +59,14 @@ class Scored:
         return np.concatenate([self.scores, np.full(max(0, self.num_entities - len(self.scores)), lowest)])
 
 
-def rate_links(own: Scored, unrelated: Scored, taken_out: Scored) -> tuple[Doubles, RightLinks]:
+def rate_links(
+    own: Scored, unrelated: Scored, taken_out: Scored, places: NDArray[np.int64], *, is_shared: bool = False
+) -> tuple[Doubles, RightLinks]:
     """Probabilities that the pair's links are right, (num_links,), and how many of them are.
 
-    As few may be right as if halves of a graph were the null model, as many as if matches taken out were.
+    `places`, (num_taken_out,), are those of the matches that were taken out, among the pair's links. `is_shared` says
+    that graphs are known to share something. As few links may be right as if halves of a graph were the null model, as
+    many as if matches taken out were.
     """
     parts = (own, unrelated, taken_out)
     lowest = min((float(part.scores.min()) for part in parts if len(part.scores)), default=0.0) - 1.0
@@ -67,35 +75,50 @@ def rate_links(own: Scored, unrelated: Scored, taken_out: Scored) -> tuple[Doubl
         return np.full(len(own.scores), 0.5), RightLinks(len(own.scores) / 2, 0.0, len(own.scores))
     scores = np.concatenate(nulls)
 
-    def weigh(share: float) -> Doubles:
-        """The null in between, as weights that add up to one; a null model that is empty leaves it to the other."""
-        wanted = [max(part, 1e-3) * (len(null) > 0) for part, null in zip((1 - share, share), nulls, strict=True)]
-        each = [part / sum(wanted) / max(1, len(null)) for part, null in zip(wanted, nulls, strict=True)]
-        return np.concatenate([np.full(len(null), part) for part, null in zip(each, nulls, strict=True)])
+    def weigh(part: float, belief: Doubles) -> Doubles:
+        """The null, as weights that add up to one: this part are matches taken out, the rest halves.
 
-    def settle(share: float, errors: float = CAUTION) -> float:
-        """The share that leads to itself: where little is shared, the null rises as the share falls."""
-        for _ in range(MOST_ROUNDS):
-            tick("comparing links with coincidence")
-            found = share_of_right(links, scores, weigh(share), errors)
-            share, before = 0.5 * (share + found), share
-            if abs(share - before) < 5e-4:
-                break
-        return share
+        A null model that is empty leaves it to the other.
+        """
+        believed = np.append(belief[places], np.full(len(nulls[1]) - len(places), belief.mean()))  # some got no link
+        each = np.ones(len(nulls[0])), believed + 1e-6
+        wanted = [max(share, 1e-3) * (len(one) > 0) for share, one in zip((1 - part, part), each, strict=True)]
+        shares = [share / sum(wanted) for share in wanted]
+        return np.concatenate([share * one / max(one.sum(), 1e-9) for share, one in zip(shares, each, strict=True)])
 
-    share = settle(MOST)
-    # There may be two such shares. Where halves explain all links, nothing speaks for the higher one.
-    if share_of_right(links, scores, weigh(0.0), errors=2.0) * len(links) < 1:
-        share = min(share, settle(0.0, errors=MORE_CAUTION))
-    # Matches taken out are too lenient, and leave too high a share. Where halves leave a higher one, they are the more
-    # lenient ones: they have lost what matters here, such as half of the edges.
-    weights, most = weigh(share), share_of_right(links, scores, weigh(1.0), errors=0.0)
+    def part_of(share: float, belief: Doubles) -> float:
+        """How much matches taken out count: all, where graphs are known to share something."""
+        told = float(belief[places].sum())
+        return 1.0 if is_shared else share / (share + EVEN) * told / (told + FEW)
+
+    def believe(share: float, weights: Doubles) -> Doubles:
+        chances = 1 - (1 - share) * ratio_to_null(links, scores, weights)[: len(own.scores)]
+        return np.asarray(np.round(np.clip(chances, 1 - MOST, MOST), DIGITS))
+
+    # There may be two shares that lead to themselves. Halves alone lead to the lower one. If they explain all links,
+    # nothing is believed at first; where graphs are known to share something, everything is.
+    belief = np.ones(len(own.scores))
+    weights = weigh(0.0, belief)
+    is_explained = not is_shared and share_of_right(links, scores, weights, errors=2.0) * len(links) < 1
+    share, errors = MOST, MORE_CAUTION if is_explained else CAUTION
+    if not is_shared:
+        share = 0.0 if is_explained else share_of_right(links, scores, weights, errors)
+        belief = believe(share, weights)
+    for _ in range(MOST_ROUNDS):
+        tick("comparing links with coincidence")
+        weights = weigh(part_of(share, belief), belief)
+        share, before = 0.5 * (share + share_of_right(links, scores, weights, errors)), share
+        belief, doubted = 0.5 * (belief + believe(share, weights)), belief
+        if abs(share - before) < 5e-4 and np.abs(belief - doubted).max() < 0.01:
+            break
+    # Where halves leave a higher share than matches taken out, they are the more lenient ones: they have lost what
+    # matters here, such as half of the edges.
+    weights, most = weigh(part_of(share, belief), belief), share_of_right(links, scores, weigh(1.0, belief), errors=0.0)
     if len(taken_out.scores) and most < share:
-        share, weights = most, weigh(1.0)
-    bounds = [share_of_right(links, scores, weigh(part), errors) for part in (0.0, 1.0) for errors in (2.0, -2.0)]
+        share, weights = most, weigh(1.0, belief)
+    bounds = [share_of_right(links, scores, weigh(part, belief), extra) for part in (0.0, 1.0) for extra in (2.0, -2.0)]
     low, high = min(bounds), max(bounds)
-    confidences = np.clip(1 - (1 - share) * ratio_to_null(links, scores, weights), 1 - MOST, MOST)
-    kept = scale_down(confidences[: len(own.scores)], share * len(links))
+    kept = scale_down(believe(share, weights), share * len(links))
     total = float(kept.sum())
     return kept, RightLinks(total, min(low * len(links), total), max(high * len(links), total))
 
@@ -153,11 +176,15 @@ def share_of_right(own: Doubles, null: Doubles, weights: Doubles, errors: float)
 def ratio_to_null(own: Doubles, null: Doubles, weights: Doubles) -> Doubles:
     """How dense the null is beside the links, at the score of every link: never rising with the score.
 
-    By isotonic regression over links and null together, straight lines between the middles of its blocks.
+    By isotonic regression over links and null together, straight lines between the middles of its blocks. One more link
+    of the null stands beside the best (the +1 of target-decoy counts): that coincidence was not seen to reach a score
+    does not mean that it never does.
     """
-    scores = np.concatenate([own, null])
-    answers = np.concatenate([np.zeros(len(own)), np.ones(len(null))])
-    mass = np.concatenate([np.full(len(own), 1 / len(own)), weights / weights.sum()])
+    weights = weights / weights.sum()
+    one_more = float((weights * weights).sum())  # the weight of a link if all had the same and said as much
+    scores = np.concatenate([own, null, [max(own.max(), null.max())]])
+    answers = np.concatenate([np.zeros(len(own)), np.ones(len(null) + 1)])
+    mass = np.concatenate([np.full(len(own), 1 / len(own)), weights, [one_more]])
     falling, where = np.unique(-scores, return_inverse=True)  # so that the share of the null rises; equals are one
     masses = np.bincount(where, mass)
     levels, middles = _pool(falling, np.bincount(where, mass * answers) / masses, masses)

@@ -7,8 +7,8 @@ the scorer would learn to tell the two graphs apart. They only calibrate (`overl
 Matches support each other, wrong ones too. So links are first judged by what channels say of them alone, and then by
 their neighbours as well, each of which counts as far as it is believed. Where no link is believed, none is supported.
 
-A few seeds are too few to learn from, but their links are known to be right or wrong: these are learned from as well,
-and have a say beside the null models.
+A few seeds are too few to calibrate on. But they show that graphs share something, and their links are known to be
+right or wrong: the scorer learns from these as well.
 """
 
 from __future__ import annotations
@@ -19,11 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rlea.agent.calibration import fit_logistic, soften
 from rlea.agent.link_scorer import Segments, apply_slopes, fit_slopes
 from rlea.agent.null_model import NullGame, NullGames, Played
-from rlea.agent.overlap import MOST, RightLinks, Scored, grow, rate_links, shift_share
-from rlea.arithmetic import exp, log
+from rlea.agent.overlap import DIGITS, RightLinks, Scored, grow, rate_links
 from rlea.progress import tick
 from rlea.search.pairs import Floats
 
@@ -34,9 +32,8 @@ ROUNDS = 4  # of scoring and learning
 STAGES = 3  # of judging links, the first without their neighbours; a fourth changes next to nothing
 TENTATIVE = 0.5  # belief in the best tenth of the links, at least: something must be learned from
 MOST_LEARNED = 3000  # links that slopes are learned from
-DIGITS = 6  # of a confidence: what differs between machines is beyond
+FEWEST_KNOWN = 15  # links of seeds that show that graphs share something; one or two may be mistakes
 NULL_WEIGHT = 0.5  # of links without a match beside the pair's own
-FEWEST_KNOWN = 15  # links of seeds from which on they can speak against the null models
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,6 +163,8 @@ def verify(
             Scored(scores[0], num_entities),
             grow(Scored(scores[2], null.num_halved), Scored(scores[3], null.num_quartered), null.ratio),
             Scored(scores[1], len(scores[1])),
+            null.places,
+            is_shared=len(known.right) >= FEWEST_KNOWN,
         )
         if number == ROUNDS:
             break
@@ -178,8 +177,6 @@ def verify(
             start,
             slopes,
         )
-    if len(known.right) >= FEWEST_KNOWN:
-        confidences, right = _ask_seeds(scores[0], confidences, scores[4], known.right)
     order = np.argsort(scores[0], kind="stable")
     rated = scores[0][order], np.round(confidences, DIGITS)[order]
 
@@ -189,51 +186,6 @@ def verify(
         return np.asarray(np.round(np.interp(logits, *rated), DIGITS))
 
     return Verified(np.round(confidences, DIGITS), right, rate)
-
-
-def _ask_seeds(
-    scores: Doubles, confidences: Doubles, known_scores: Doubles, right: NDArray[np.bool_]
-) -> tuple[Doubles, RightLinks]:
-    """What null models and links of seeds say together: the mean of their logits, at the share of right links here.
-
-    Either may be wrong: the null models about this pair, a curve through a few links about everything. The mean is
-    never far off where one of them is right, and better than choosing one by how well it predicts the seeds.
-    """
-    order = np.argsort(scores, kind="stable")
-    own = np.interp(known_scores, scores[order], confidences[order])
-    # More links of seeds are right than others: what counts is how much likelier a score is if the link is right.
-    base = (np.count_nonzero(right) + 0.5) / (len(right) + 1)
-    shift = _logit(base) - _logit(float(confidences.mean()))
-    curve = Curve.fit(known_scores, right)
-
-    def both(chances: Doubles, at: Doubles) -> Doubles:
-        return np.asarray(1 / (1 + exp(-(_logit(chances) + shift + curve.logits(at)) / 2)))
-
-    return shift_share(both(confidences, scores), float(both(own, known_scores).mean()))
-
-
-@dataclass(frozen=True)
-class Curve:
-    """A logistic function of a score that never falls."""
-
-    bias: float
-    slope: float
-
-    @staticmethod
-    def fit(scores: Doubles, right: NDArray[np.bool_]) -> Curve:
-        """To scores of links, and whether each was right."""
-        bias, slope = fit_logistic(*soften(scores[:, None], right))
-        if slope < 0:
-            bias, slope = float(_logit((np.count_nonzero(right) + 1) / (len(right) + 2))), 0.0
-        return Curve(bias, slope)
-
-    def logits(self, scores: Doubles) -> Doubles:
-        return np.asarray(np.clip(self.bias + self.slope * scores, -30, 30))
-
-
-def _logit(chances: Doubles | float) -> Doubles:
-    kept = np.clip(np.asarray(chances, np.float64), 1 - MOST, MOST)
-    return np.asarray(log(kept / (1 - kept)))
 
 
 def _is_best(scores: Doubles) -> NDArray[np.bool_]:
