@@ -200,7 +200,8 @@ def _pool(scores, answers, weights):  # type: ignore[no-untyped-def]
     for k in range(len(scores)):
         levels[count], masses[count], middles[count] = answers[k], weights[k], scores[k]
         count += 1
-        while count > 1 and levels[count - 1] <= levels[count - 2]:  # a level below the one before it breaks the order
+        # A level below the one before it breaks the order; so does an equal one, and rounding tells nothing.
+        while count > 1 and levels[count - 1] <= levels[count - 2] + 1e-12:
             mass = masses[count - 2] + masses[count - 1]
             for part in (levels, middles):
                 part[count - 2] = (part[count - 2] * masses[count - 2] + part[count - 1] * masses[count - 1]) / mass
