@@ -26,8 +26,9 @@ from rlea.graph import GraphPair, Ids, KnowledgeGraph, Links
 from rlea.progress import Progress
 from rlea.search.pairs import Floats
 
-ENOUGH = 1000  # links of a null model; small graphs are halved, and their matches taken out, several times ...
-MOST_DRAWS = 6  # ... but not more often than this
+ENOUGH_HALVED = 1000  # links between halves of graphs; small graphs are halved several times for as many
+ENOUGH_TAKEN_OUT = 4000  # matches taken out, which cost less than halves: no evidence is gathered anew
+MOST_DRAWS = 10  # of a null model
 SIMILAR = 2 / 3  # of the size of the larger graph that the smaller one must have to be halved as well
 SIDES = "source", "target"
 HALVES, TAKEN_OUT = 11, 12  # uses of random numbers
@@ -105,8 +106,9 @@ def play_null(player: Player, evidence: Evidence, own: Played, progress: Progres
     share = pools[0] / sum(pools)
     is_halved = [size >= SIMILAR * max(pools) for size in pools]
     halved = [part for part, chosen in zip(zip(graphs, SIDES, strict=True), is_halved, strict=True) if chosen]
-    draws = num_draws(min(pools))
-    halvings = num_draws(round(sum(graph.num_entities for graph, _ in halved) * min(share, 1 - share)))
+    draws = num_draws(min(pools), ENOUGH_TAKEN_OUT)
+    per_halving = round(sum(graph.num_entities for graph, _ in halved) * min(share, 1 - share))
+    halvings = num_draws(per_halving, ENOUGH_HALVED)
     steps = draws + 2 * halvings * len(halved)
     games = NullGames([], [], [], sum(pools) / max(pools))
     for draw in range(draws):
@@ -189,6 +191,6 @@ def halve(graph: KnowledgeGraph, ids: tuple[Ids, Ids]) -> GraphPair:
     return GraphPair("halves", graph.some(ids[0]), graph.some(ids[1]))
 
 
-def num_draws(num_links: int) -> int:
-    """How often to draw a null model, for enough links of it."""
-    return int(min(MOST_DRAWS, max(1, -(-ENOUGH // max(1, num_links)))))
+def num_draws(num_links: int, enough: int) -> int:
+    """How often to draw a null model that has so many links, for enough of them."""
+    return int(min(MOST_DRAWS, max(1, -(-enough // max(1, num_links)))))
