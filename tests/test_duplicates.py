@@ -129,3 +129,75 @@ def test_bad_input_is_one_sentence(run_cli, tmp_path, options, words):
     assert words in done.err
     assert "Traceback" not in done.err
     assert not (tmp_path / "out").exists()
+
+
+def write_table(path, rows):
+    """A table of people without identifiers: equal rows are equal in all fields."""
+    lines = ["number,name,street,town,phone", *(f"{number},{row}" for number, row in enumerate(rows))]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def row_of(k):
+    name, street = f"{FIRST[k % 10]} {LAST[(k // 10 + k) % 10]}", f"{LAST[(3 * k + 1) % 10]} road {k}"
+    return f"{name},{street},{TOWNS[k % 5]},555{k * 7919 % 99991:05d}"
+
+
+@pytest.mark.parametrize("count", [2, 6, 15, 40, 300])
+def test_equal_rows_are_one_cluster_however_many(tmp_path, count):
+    rows = [row_of(k) for k in range(60)] + [row_of(7)] * (count - 1)
+    path = write_table(tmp_path / "people.csv", rows)
+    found = rlea.dedupe(path, id_column="number")
+    assert [len(cluster.members) for cluster in found.clusters] == [count]
+    assert {entity for _, entity, *_ in found.cluster_rows()} == {"7", *map(str, range(60, 60 + count - 1))}
+    assert min(found.confidences.values()) > 0.9
+
+
+def test_a_typo_joins_a_large_cluster(tmp_path):
+    slips = [row_of(7).replace("road", "raod"), row_of(7).replace("55555433", "55555443")]
+    rows = [row_of(k) for k in range(60)] + [row_of(7)] * 29 + slips
+    found = rlea.dedupe(write_table(tmp_path / "people.csv", rows), id_column="number")
+    assert [len(cluster.members) for cluster in found.clusters] == [32]
+
+
+def test_equal_rows_of_which_nearly_nothing_is_known_are_no_cluster(tmp_path):
+    lines = [f"{k},{TOWNS[k % 5]},{('f', 'm')[k // 5 % 2]}" for k in range(200)]
+    path = tmp_path / "people.csv"
+    path.write_text("number,town,gender\n" + "\n".join(lines) + "\n")
+    assert len(rlea.dedupe(path, id_column="number", name_column="town")) == 0
+
+
+def test_of_a_large_cluster_the_pairs_of_the_first_are_listed(run_cli, tmp_path):
+    rows = [row_of(k) for k in range(20)] + [row_of(3)] * 3000 + [row_of(4)] * 2
+    path = write_table(tmp_path / "people.csv", rows)
+    done = run_cli("dedupe", path, "--id", "number", "--output", tmp_path / "out", "--quiet")
+    assert done.code == 0, done.err
+    assert "and 2,995 more" in done.out
+    clusters = (tmp_path / "out" / "clusters.tsv").read_text().splitlines()
+    assert len(clusters) == 1 + 3001 + 3
+    pairs = [line.split("\t") for line in (tmp_path / "out" / "pairs.tsv").read_text().splitlines()[1:]]
+    assert len(pairs) == 3000 + 3
+    large = [row for row in pairs if "Edsger" in row[3]]
+    assert len({row[0] for row in large}) == 1
+    result = json.loads((tmp_path / "out" / "run.json").read_text())["result"]
+    assert (result["clusters"], result["duplicates"], result["pairs"]) == (2, 3002, 3003)
+
+
+def test_equal_rows_that_are_known_to_differ_stay_apart(tmp_path):
+    rows = [row_of(k) for k in range(30)] + [row_of(7)] * 9
+    path = write_table(tmp_path / "people.csv", rows)
+    found = rlea.dedupe(path, id_column="number", different=[("7", "30")])
+    together = [{found.graph.entities[one] for one in cluster.members} for cluster in found.clusters]
+    assert not any({"7", "30"} <= own for own in together)
+    assert max(map(len, together)) >= 9
+
+
+def test_equal_entities_with_other_neighbours_are_not_equal():
+    names = [(f"s{k}", "Springfield") for k in range(12)] + [(f"c{k}", f"county {k}") for k in range(12)]
+    edges = [(f"s{k}", "in", f"c{k}") for k in range(12)]
+    graph = rlea.read({"triples": edges, "names": names}, [("u", "v", "w")]).source
+    from rlea.evidence.fields import find_equal
+
+    assert find_equal(graph) == []
+    twice = rlea.read({"triples": [*edges, ("s12", "in", "c3")], "names": [*names, ("s12", "Springfield")]}, edges)
+    assert len(find_equal(twice.source)) <= 1

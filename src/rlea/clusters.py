@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
+ONCE = 1, 0.0  # how often a number stands for an entity, and how sure pairs of these are
 LEAST = 0.5  # mean confidence of the pairs between two clusters from which on they are one
 
 
@@ -23,23 +24,30 @@ def cluster_pairs(
     least: float = LEAST,
     kinds: Sequence[Hashable] | Mapping[int, Hashable] | None = None,
     forbidden: Iterable[tuple[int, int]] = (),
+    copies: Mapping[int, tuple[int, float]] | None = None,
 ) -> list[Cluster]:
     """Clusters of two members and more by average linkage: the two with the surest pairs between them first.
 
     `confidences` has pairs of numbers, each once in any order; a pair that is not there has confidence 0. Two clusters
     become one if the mean confidence over all pairs between them is `least` or more. `kinds` are what a cluster has at
-    most one member of, such as the graph that an entity is from; `forbidden` pairs are never in one cluster.
+    most one member of, such as the graph that an entity is from; `forbidden` pairs are never in one cluster. `copies`
+    says how often a number stands for an entity, if more than once, and how sure each pair of these is: means are over
+    pairs of entities.
 
     >>> cluster_pairs({(0, 1): 0.9, (1, 2): 0.8, (0, 2): 0.4, (2, 3): 0.6})
     [Cluster(members=(0, 1, 2), confidence=0.7)]
     """
-    sums: dict[int, dict[int, float]] = {}  # cluster -> cluster -> sum of confidences between them
+    copies = copies or {}
+    sums: dict[int, dict[int, float]] = {one: {} for one in copies}  # cluster -> cluster -> sum between them
     for (one, other), confidence in confidences.items():
         if one != other:
-            sums.setdefault(one, {})[other] = confidence
-            sums.setdefault(other, {})[one] = confidence
+            value = confidence * copies.get(one, ONCE)[0] * copies.get(other, ONCE)[0]
+            sums.setdefault(one, {})[other] = value
+            sums.setdefault(other, {})[one] = value
     members = {one: [one] for one in sums}
-    inner = dict.fromkeys(sums, 0.0)  # sum of confidences within a cluster
+    counts = {one: copies.get(one, ONCE)[0] for one in sums}  # of entities
+    # Sum of confidences within a cluster.
+    inner = {one: copies.get(one, ONCE)[1] * counts[one] * (counts[one] - 1) / 2 for one in sums}
     own_kinds = {one: set() if kinds is None else {kinds[one]} for one in sums}
     barred: dict[int, set[int]] = {one: set() for one in sums}
     for one, other in forbidden:
@@ -47,19 +55,25 @@ def cluster_pairs(
             barred[one].add(other)
             barred[other].add(one)
     # The surest first; equals by the smallest members, which are the numbers of clusters.
-    heap = [(-value, one, other, 1, 1) for one, row in sums.items() for other, value in row.items() if one < other]
+    heap = [
+        (-value / (counts[one] * counts[other]), one, other, counts[one], counts[other])
+        for one, row in sums.items()
+        for other, value in row.items()
+        if one < other
+    ]
     heapify(heap)
     while heap:
         mean, one, other, *sizes = heappop(heap)
         if -mean < least:
             break
         is_there = one in members and other in members
-        if not is_there or sizes != [len(members[one]), len(members[other])]:
+        if not is_there or sizes != [counts[one], counts[other]]:
             continue  # one of them has grown since
         if other in barred[one] or own_kinds[one] & own_kinds[other]:
             continue
         inner[one] += inner.pop(other) + sums[one].pop(other)
         members[one] += members.pop(other)
+        counts[one] += counts.pop(other)
         own_kinds[one] |= own_kinds.pop(other)
         for third in barred.pop(other):
             barred[third] = barred[third] - {other} | {one}
@@ -70,11 +84,11 @@ def cluster_pairs(
             sums[one][third] = sums[third][one] = sums[one].get(third, 0.0) + value
         for third, value in sums[one].items():
             low, high = sorted((one, third))
-            count = len(members[low]), len(members[high])
+            count = counts[low], counts[high]
             heappush(heap, (-value / (count[0] * count[1]), low, high, *count))
     found = [
-        Cluster(tuple(sorted(own)), round(inner[one] * 2 / (len(own) * (len(own) - 1)), 6))
+        Cluster(tuple(sorted(own)), round(inner[one] * 2 / (counts[one] * (counts[one] - 1)), 6))
         for one, own in members.items()
-        if len(own) > 1
+        if counts[one] > 1
     ]
     return sorted(found, key=lambda cluster: cluster.members)

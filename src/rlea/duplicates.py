@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 CLUSTERS, PAIRS = "clusters.tsv", "pairs.tsv"
 THRESHOLD = 0.5
+# Members of a cluster up to which all pairs are listed; ten thousand equal rows would be fifty million pairs.
+MOST_PAIRED = 50
 _BREAKS = re.compile(r"[\t\n\r]")
 
 
@@ -39,7 +42,8 @@ class Duplicates:
 
     graph: KnowledgeGraph
     clusters: list[Cluster]
-    confidences: dict[tuple[int, int], float]  # of all pairs within clusters, the smaller id first
+    # Of all pairs within clusters, the smaller id first; of clusters of more than MOST_PAIRED members those of the first.
+    confidences: dict[tuple[int, int], float]
     num_pairs: int  # that were compared
     threshold: float = THRESHOLD
     seconds: dict[str, float] = field(default_factory=dict)
@@ -52,17 +56,20 @@ class Duplicates:
         return f"Duplicates({self.graph.num_entities:,} entities: {len(self.clusters):,} clusters)"
 
     def cluster_rows(self) -> list[tuple[int, str, str, float]]:
-        """Cluster (numbered from 1), entity, label, and the mean confidence of its pairs with the others."""
-        rows = []
-        for number, cluster in enumerate(self.clusters, start=1):
-            for member in cluster.members:
-                others = [other for other in cluster.members if other != member]
-                mean = sum(self.confidences[min(member, other), max(member, other)] for other in others) / len(others)
-                rows.append((number, self.graph.entities[member], self.graph.names[member], mean))
-        return rows
+        """Cluster (numbered from 1), entity, label, and the mean confidence of its pairs in `confidences`."""
+        sums, counts = defaultdict[int, float](float), Counter[int]()
+        for ends, confidence in self.confidences.items():
+            for end in ends:
+                sums[end] += confidence
+                counts[end] += 1
+        return [
+            (number, self.graph.entities[member], self.graph.names[member], sums[member] / counts[member])
+            for number, cluster in enumerate(self.clusters, start=1)
+            for member in cluster.members
+        ]
 
     def pair_rows(self) -> list[tuple[str, str, float, str, str]]:
-        """All pairs within clusters, the surest first: both identifiers, confidence, both labels."""
+        """The pairs of `confidences`, the surest first: both identifiers, confidence, both labels."""
         graph = self.graph
         rows = [
             (graph.entities[one], graph.entities[other], confidence, graph.names[one], graph.names[other])
@@ -159,7 +166,7 @@ def dedupe(
             (one, other)
             for cluster in found.clusters
             for place, other in enumerate(cluster.members)
-            for one in cluster.members[:place]
+            for one in cluster.members[: place if len(cluster.members) <= MOST_PAIRED else min(place, 1)]
         ]
         pairs = Pairs.of(np.array([one for one, _ in inner], int), np.array([other for _, other in inner], int))
         rated = found.rate(pairs).tolist()

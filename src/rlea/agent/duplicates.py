@@ -6,11 +6,14 @@ entities have a value, and that of n entities one given pair is the same thing h
 
 Edges are fields, too. Where neighbours turn out to be duplicates, their edges lead to the same entity: so pairs are
 judged again with the clusters that were found.
+
+Entities that are equal in all fields are one record from the beginning, if enough is known of them: a value is common if
+many records have it, and not if one record stands there many times.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,8 +23,8 @@ from rlea.arithmetic import exp, log
 from rlea.clusters import Cluster, cluster_pairs
 from rlea.evidence import ATTRIBUTES, NAMES, WORDS
 from rlea.evidence.collect import Evidence
-from rlea.evidence.fields import Fields, compare_fields, read_fields
-from rlea.graph import GraphPair, KnowledgeGraph, Links
+from rlea.evidence.fields import Fields, compare_fields, find_equal, read_fields
+from rlea.graph import GraphPair, Ids, KnowledgeGraph, Links
 from rlea.progress import Progress, silent
 from rlea.search.bags import count_terms, having, weigh_terms
 from rlea.search.candidates import find_candidates
@@ -38,14 +41,15 @@ DIGITS = 6  # of a confidence: what differs between machines is beyond
 class OwnPairs:
     """Pairs of entities of one graph, each once with the smaller id first, how likely each is, and the clusters."""
 
-    pairs: Pairs
+    pairs: Pairs  # that were compared; of equal entities the first stands for all
     confidences: NDArray[np.float64]  # (num_pairs,)
     clusters: list[Cluster]
-    fields: Fields
+    fields: Fields  # of records
+    record_ids: Ids  # (num_entities,) the record of every entity
 
     def rate(self, pairs: Pairs) -> NDArray[np.float64]:
         """Confidences of any pairs, (num_pairs,)."""
-        return rate_pairs(pairs, self.fields)
+        return rate_pairs(Pairs(self.record_ids[pairs.source_ids], self.record_ids[pairs.target_ids]), self.fields)
 
 
 def find_duplicates(
@@ -60,22 +64,61 @@ def find_duplicates(
     `threshold` is the least mean confidence of the pairs between two parts of a cluster. `forbidden` pairs are never in
     one cluster.
     """
-    pairs = propose_pairs(graph, progress)
     barred = list(forbidden)
-    same = list(range(graph.num_entities))
+    first = join_equal(graph, barred, threshold)
+    kept, record_ids = np.unique(first, return_inverse=True)
+    members = np.split(np.argsort(record_ids, kind="stable"), np.cumsum(np.bincount(record_ids))[:-1])
+    records = graph if len(kept) == graph.num_entities else graph.joined(first)
+    barred = [(int(record_ids[one]), int(record_ids[other])) for one, other in barred]
+    several = np.array([record for record, own in enumerate(members) if len(own) > 1], np.int32)
+    pairs = propose_pairs(records, progress)
+    same = list(range(records.num_entities))
     rounds = ROUNDS if graph.num_triples else 1
     for number in range(rounds):
         progress("duplicates", number, rounds, f"{len(pairs):,} pairs")
-        fields = read_fields(graph, same)
+        fields = read_fields(records, same)
         confidences = rate_pairs(pairs, fields)
         keys = zip(pairs.source_ids.tolist(), pairs.target_ids.tolist(), strict=True)
-        found = cluster_pairs(dict(zip(keys, confidences.tolist(), strict=True)), least=threshold, forbidden=barred)
-        same = list(range(graph.num_entities))
+        equal = rate_pairs(Pairs(several, several), fields).tolist()
+        copies = {one: (len(members[one]), sure) for one, sure in zip(several.tolist(), equal, strict=True)}
+        known = dict(zip(keys, confidences.tolist(), strict=True))
+        found = cluster_pairs(known, least=threshold, forbidden=barred, copies=copies)
+        same = list(range(records.num_entities))
         for cluster in found:
-            for member in cluster.members:
-                same[member] = cluster.members[0]
+            for record in cluster.members:
+                same[record] = cluster.members[0]
     progress("duplicates", rounds, rounds)
-    return OwnPairs(pairs, confidences, found, fields)
+    clusters = [
+        Cluster(tuple(sorted(int(one) for record in cluster.members for one in members[record])), cluster.confidence)
+        for cluster in found
+    ]
+    compared = Pairs(kept[pairs.source_ids], kept[pairs.target_ids])
+    return OwnPairs(compared, confidences, clusters, fields, record_ids.astype(np.int32))
+
+
+def join_equal(graph: KnowledgeGraph, forbidden: Sequence[tuple[int, int]], threshold: float) -> Ids:
+    """The first of the entities that are equal in all fields, for every entity, (num_entities,); mostly itself.
+
+    Equal ones that must not be in one cluster, or are less sure than `threshold`, each stand for themselves.
+    """
+    first = np.arange(graph.num_entities, dtype=np.int32)
+    for own in find_equal(graph):
+        first[own] = own[0]
+    apart = {end for one, other in forbidden if first[one] == first[other] for end in (one, other)}
+    # The first may be among them, which must not stand for the others then.
+    for group in {int(first[one]) for one in apart}:
+        own = np.flatnonzero(first == group)
+        others = [one for one in own.tolist() if one not in apart]
+        first[own] = own
+        first[others] = others[:1] * len(others)
+    is_joined = np.bincount(first, minlength=len(first))[first] > 1
+    if is_joined.any():
+        kept, records = np.unique(first, return_inverse=True)
+        own = np.unique(records[is_joined]).astype(np.int32)
+        equal = rate_pairs(Pairs(own, own), read_fields(graph.joined(first)))
+        unsure = np.isin(first, kept[own[equal < threshold]])
+        first[unsure] = np.flatnonzero(unsure)
+    return first
 
 
 def propose_pairs(graph: KnowledgeGraph, progress: Progress = silent) -> Pairs:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlea.agent.duplicates import find_duplicates
-from rlea.graph import GraphPair, Ids, KnowledgeGraph, Links, Literals
+from rlea.graph import GraphPair, Ids, KnowledgeGraph, Links
 from rlea.matching import Matching
 from rlea.progress import Progress, silent
 
@@ -37,11 +37,8 @@ class Side:
             members = list(cluster.members)
             first[members] = members[0]
             shares[members] = cluster.confidence
-        kept = np.unique(first)
-        heads, relations, tails = graph.triples.T
-        triples = np.unique(np.column_stack([first[heads], relations, first[tails]]), axis=0)
-        moved = replace(graph, triples=triples, literals=_merge_literals(graph, first))
-        return Side(moved.some(kept) if is_merged else graph, np.searchsorted(kept, first).astype(np.int32), shares)
+        new_ids = np.searchsorted(np.unique(first), first).astype(np.int32)
+        return Side(graph.joined(first) if is_merged else graph, new_ids, shares)
 
     @property
     def num_merged(self) -> int:
@@ -95,16 +92,3 @@ class MergedPair:
                 taken.add(other)
         return Links.of(list(kept), list(kept.values()))
 
-
-def _merge_literals(graph: KnowledgeGraph, first: Ids) -> Literals:
-    literals = replace(graph.literals, entity_ids=first[graph.literals.entity_ids])
-    rows = zip(
-        literals.entity_ids.tolist(),
-        literals.attribute_ids.tolist(),
-        literals.values,
-        literals.datatypes,
-        literals.languages,
-        strict=True,
-    )
-    unique = {row: place for place, row in reversed(list(enumerate(rows)))}
-    return literals.take(np.array([unique[row] for row in sorted(unique)], np.intp))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +13,7 @@ from rlea.cli.options import ALIGN, DECISION, INPUT, OUTPUT, ColumnList, IdColum
 from rlea.progress import counted
 from rlea.views.terminal import as_text, err, out, print_json, progress_bars
 
-SHOWN = 10  # clusters on the terminal
+SHOWN, MEMBERS_SHOWN = 10, 6  # clusters on the terminal, and of each its members
 
 
 @app.command(rich_help_panel=ALIGN)
@@ -64,9 +65,14 @@ def dedupe(
     told = f"{summary['duplicates']:,} of {summary['entities']:,} entities repeat another one"
     out.print(f"{counted(summary['clusters'], 'group')} of duplicates: {told}", highlight=False)
     table = Table("cluster", "entity", "label", "confidence")
-    for number, entity, label, confidence in found.cluster_rows():
-        if number <= SHOWN:
+    for number, own in groupby(found.cluster_rows(), key=lambda row: row[0]):
+        if number > SHOWN:
+            break
+        members = list(own)
+        for _, entity, label, confidence in members[:MEMBERS_SHOWN]:
             table.add_row(str(number), as_text(entity), as_text(label), f"{confidence:.3f}")
+        if len(members) > MEMBERS_SHOWN:
+            table.add_row("", f"and {len(members) - MEMBERS_SHOWN:,} more", "", "")
     if len(found):
         out.print(table)
     if summary["clusters"] > SHOWN:

@@ -47,8 +47,14 @@ class Fields(NamedTuple):
     costs: NDArray[np.float64]  # (num_attributes,) log-odds against a pair that differs in it; further ones are edges
 
 
-def read_fields(graph: KnowledgeGraph, same: Sequence[int] | None = None) -> Fields:
-    """The literals, names that no literal has, and neighbours; `same` has one number for entities that are the same."""
+Row = tuple[int, int, str]  # entity, attribute, value
+
+
+def read_rows(graph: KnowledgeGraph, same: Sequence[int] | None = None) -> list[Row]:
+    """All fields, sorted: literals, names that no literal has, and neighbours.
+
+    `same` has one number for entities that are the same.
+    """
     literals, name = graph.literals, len(graph.attributes)
     called = {entity: plain(text) for entity, text in enumerate(graph.names) if is_readable(text)}
     values = zip(literals.entity_ids.tolist(), literals.attribute_ids.tolist(), literals.values, strict=True)
@@ -56,9 +62,14 @@ def read_fields(graph: KnowledgeGraph, same: Sequence[int] | None = None) -> Fie
     # Some entities have their name as a literal, others in their identifier: it is a field of its own in both.
     rows = [row for row in rows if called.get(row[0]) != row[2]]
     rows += [(entity, name, text) for entity, text in called.items()]
-    costs = np.append(np.full(name, DIFFERENCE), OTHER_NAME)
     rows += _neighbours(graph, range(graph.num_entities) if same is None else same)
-    rows.sort()
+    return sorted(rows)
+
+
+def read_fields(graph: KnowledgeGraph, same: Sequence[int] | None = None) -> Fields:
+    """The fields of a graph for comparison; `same` as for `read_rows`."""
+    rows = read_rows(graph, same)
+    costs = np.append(np.full(len(graph.attributes), DIFFERENCE), OTHER_NAME)
     having = Counter((attribute, text) for _, attribute, text in rows)
     # Strangers that are expected to have a value; at least as many as have the usual value of its attribute, as a rare
     # misspelling of a common value is no rare value.
@@ -85,7 +96,36 @@ def read_fields(graph: KnowledgeGraph, same: Sequence[int] | None = None) -> Fie
     )
 
 
-def _neighbours(graph: KnowledgeGraph, same: Sequence[int]) -> list[tuple[int, int, str]]:
+def find_equal(graph: KnowledgeGraph) -> list[list[int]]:
+    """Groups of entities that are equal in all fields, and of which enough is known that this is no chance.
+
+    What agrees by chance is counted over distinct records: that a record stands there a thousand times does not make
+    its values common. Nor is there a number of members at which a value begins to be common, so a record whose values
+    occur in many others, a town and a gender, is left to be rated as similar ones are.
+    """
+    records: dict[int, list[tuple[int, str]]] = {}
+    for entity, attribute, text in read_rows(graph):
+        records.setdefault(entity, []).append((attribute, text))
+    groups: dict[tuple[tuple[int, str], ...], list[int]] = {}
+    for entity, own in records.items():
+        groups.setdefault(tuple(own), []).append(entity)
+    having = Counter(row for own in groups for row in own)
+    size, first_edge = len(groups) + 1.0, len(graph.attributes) + 1  # the one more is a record that nobody has seen
+    found = []
+    for own, members in groups.items():
+        if len(members) > 1:
+            # Of several values of an attribute the rarest counts, as where records are compared.
+            best: dict[int, float] = {}
+            for attribute, text in own:
+                weight = (EDGE_SHARE if attribute >= first_edge else 1.0) * float(log(size / having[attribute, text]))
+                best[attribute] = max(weight, best.get(attribute, 0.0))
+            support = sum(weight * DECAY**place for place, weight in enumerate(sorted(best.values(), reverse=True)))
+            if support > float(log(size)):
+                found.append(members)
+    return found
+
+
+def _neighbours(graph: KnowledgeGraph, same: Sequence[int]) -> list[Row]:
     """Edges as fields: the attribute is the relation and its direction, the value one letter for each neighbour."""
     first, rows = len(graph.attributes) + 1, set()
     for head, relation, tail in graph.triples.tolist():

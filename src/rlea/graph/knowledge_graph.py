@@ -130,6 +130,20 @@ class KnowledgeGraph:
             names=names,
         )
 
+    def joined(self, first: Ids) -> KnowledgeGraph:
+        """The graph in which entity k is part of entity first[k], which has the triples and literals of all its parts.
+
+        `first` has shape (num_entities,); first[first[k]] is first[k]. The entities that are left keep their order.
+        """
+        heads, relations, tails = self.triples.T
+        triples = np.unique(np.column_stack([first[heads], relations, first[tails]]), axis=0)
+        own = replace(self.literals, entity_ids=first[self.literals.entity_ids])
+        ids = zip(own.entity_ids.tolist(), own.attribute_ids.tolist(), strict=True)
+        texts = zip(own.values, own.datatypes, own.languages, strict=True)
+        unique = {(*k, *text): place for place, (k, text) in enumerate(zip(ids, texts, strict=True))}
+        literals = own.take(np.array([unique[row] for row in sorted(unique)], np.intp))
+        return replace(self, triples=triples, literals=literals).some(np.unique(first))
+
     @staticmethod
     def build(
         triples: pl.DataFrame,
