@@ -1,13 +1,14 @@
 """Planted duplicates are found; where there are none, (nearly) none are."""
 
 import json
+from collections import Counter
 from itertools import combinations
 
 import polars as pl
 import pytest
 
 import rlea
-from rlea.evidence.fields import alike, compare_fields, read_fields
+from rlea.evidence.fields import alike, compare_fields, find_equal, read_fields
 from rlea.experiments.planted import plant_duplicates
 from rlea.graph import LITERAL_COLUMNS, KnowledgeGraph
 
@@ -177,8 +178,7 @@ def test_of_a_large_cluster_the_pairs_of_the_first_are_listed(run_cli, tmp_path)
     assert len(clusters) == 1 + 3001 + 3
     pairs = [line.split("\t") for line in (tmp_path / "out" / "pairs.tsv").read_text().splitlines()[1:]]
     assert len(pairs) == 3000 + 3
-    large = [row for row in pairs if "Edsger" in row[3]]
-    assert len({row[0] for row in large}) == 1
+    assert sorted(Counter(row[0] for row in pairs).values()) == [1, 2, 3000]
     result = json.loads((tmp_path / "out" / "run.json").read_text())["result"]
     assert (result["clusters"], result["duplicates"], result["pairs"]) == (2, 3002, 3003)
 
@@ -196,8 +196,4 @@ def test_equal_entities_with_other_neighbours_are_not_equal():
     names = [(f"s{k}", "Springfield") for k in range(12)] + [(f"c{k}", f"county {k}") for k in range(12)]
     edges = [(f"s{k}", "in", f"c{k}") for k in range(12)]
     graph = rlea.read({"triples": edges, "names": names}, [("u", "v", "w")]).source
-    from rlea.evidence.fields import find_equal
-
     assert find_equal(graph) == []
-    twice = rlea.read({"triples": [*edges, ("s12", "in", "c3")], "names": [*names, ("s12", "Springfield")]}, edges)
-    assert len(find_equal(twice.source)) <= 1

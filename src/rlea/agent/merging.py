@@ -91,4 +91,3 @@ class MergedPair:
                 kept[one] = other
                 taken.add(other)
         return Links.of(list(kept), list(kept.values()))
-
