@@ -51,7 +51,7 @@ def test_a_row_for_every_entity_of_the_world():
     [
         ([("5",)], [("5.0", XSD + "double")], "5", "both"),
         ([("Île-de-France",)], [("ile de france",)], "Île-de-France", "both"),
-        ([("1815-12-10",)], [("1815", XSD + "gYear")], "1815-12-10 | 1815", "both"),
+        ([("1815-12-10",)], [("1815", XSD + "gYear")], "1815-12-10", "both"),
         ([("1815-12-10",)], [("1815-12-11",)], "1815-12-10 ≠ 1815-12-11", "conflict"),
         ([("0118523",)], [("tt0118523",)], "0118523 | tt0118523", "both"),
         ([("red",), ("blue",)], [("blue",), ("green",)], "blue | red | green", "both"),
@@ -60,6 +60,9 @@ def test_a_row_for_every_entity_of_the_world():
         ([("Germany", "", "en")], [("Bavaria", "", "en")], "Germany ≠ Bavaria", "conflict"),
         ([("Germany", "", "en")], [("Bavaria",)], "Germany ≠ Bavaria", "conflict"),
         ([("http://a.org/Person", RESOURCE)], [("http://b.org/Q5", RESOURCE)], None, "both"),
+        ([("Rd",), ("12 High Rd.",)], [("12 High Road",)], "Rd | 12 High Road", "both"),
+        ([("1815",)], [("1815-12-10",)], "1815-12-10", "both"),
+        ([("12 High Road",)], [("14 High Rd",)], "12 High Road ≠ 14 High Rd", "conflict"),
         ([("only here",)], [], "only here", "source"),
         ([], [("only there",)], "only there", "target"),
     ],

@@ -22,7 +22,7 @@ graph search matching clusters
 io models
 evidence evaluation
 paper agent matchers deciders
-views settings config plan merging result pipeline serve duplicates several
+views settings config plan same_values merging result pipeline serve duplicates several
 experiments commands
 cli
 """

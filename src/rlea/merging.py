@@ -21,6 +21,7 @@ from rlea.graph.schema import Schema
 from rlea.io.writers.rows import DECIMALS
 from rlea.io.writers.tables import literals_frame, triples_frame
 from rlea.matching import Matching
+from rlea.same_values import Keep, compare, read_values
 
 MERGED_FILES = ("merged.csv", "merged.nt")  # in the folder of a run, once they are asked for
 FIXED = ("source", "target", "confidence", "source_label", "target_label", "conflicts")
@@ -51,7 +52,8 @@ def merge(pair: GraphPair, matching: Matching, schema: Schema | None = None, *, 
     target, both or conflict). Values of all other attributes are in OTHER, as "attribute: values".
 
     Two graphs contradict each other where both have values for an attribute and none of them agrees: numbers are
-    compared by value, dates as far as both are known, text without case, accents and punctuation; a text agrees with
+    compared by value, dates as far as both are known, text without case, accents and punctuation; short forms and
+    other notations agree with what they mean (same_values.py), and the one that says more is kept. A text agrees with
     one that contains it ("0118523", "tt0118523"). Texts in different languages, and classes, never contradict each
     other.
     """
@@ -226,10 +228,14 @@ def _cells(source: pl.DataFrame, target: pl.DataFrame) -> pl.DataFrame:
         .unique()
     )
     conflicts = _comparable(both).join(agreeing, on=cell, how="anti")
+    same, spare = _same(both.join(conflicts, on=cell))
+    conflicts = conflicts.join(same, on=cell, how="anti")
     conflicts = conflicts.join(_containing(both.join(conflicts, on=cell)), on=cell, how="anti")
     conflicts = conflicts.with_columns(pl.lit(True).alias("conflict"))
+    # A year says nothing beside a day of it.
+    spare = pl.concat([spare, coarse.select(*cell, (1 - pl.col("side")).cast(pl.Int8).alias("side"), "key")])
     shown = (
-        pl.concat([both.drop("coarser"), alone])
+        pl.concat([both.drop("coarser").join(spare, on=[*cell, "side", "key"], how="anti"), alone])
         .sort(*cell, "side", "value")
         .unique([*cell, "key"], keep="first", maintain_order=True)
         .group_by(*cell, maintain_order=True)
@@ -276,6 +282,28 @@ def _comparable(both: pl.DataFrame) -> pl.DataFrame:
     one, two = pl.col("one"), pl.col("two")
     is_comparable = (one & two).any() | ((one & plain).any() & two.any()) | ((two & plain).any() & one.any())
     return by_language.group_by(cell).agg(is_comparable.alias("yes")).filter("yes").select(cell)
+
+
+def _same(both: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The cells in which both graphs write one value in two ways; and the spellings to leave out: cell, side, key."""
+    cell = ["row", "column"]
+    texts = both.filter((pl.col("datatype") != RESOURCE) & (pl.col("key") != ""))
+    distinct = texts.select("value", "datatype").unique(maintain_order=True).with_row_index("reading")
+    readings = read_values(distinct)
+    texts = texts.join(distinct, on=["value", "datatype"]).select(*cell, "side", "key", "reading")
+    one, two = (texts.filter(side=side).drop("side") for side in (0, 1))
+    pairs = one.join(two, on=cell)
+    # Values repeat, so each pair is compared once.
+    compared = pairs.select("reading", "reading_right").unique()
+    kept = [compare(readings[first], readings[second]) for first, second in compared.iter_rows()]
+    numbers = pl.Series("keep", [None if keep is None else keep.value for keep in kept], dtype=pl.Int8)
+    pairs = pairs.join(compared.with_columns(numbers).drop_nulls("keep"), on=["reading", "reading_right"])
+    sides = pl.lit(1, dtype=pl.Int8).alias("side"), pl.lit(0, dtype=pl.Int8).alias("side")
+    spare = [
+        pairs.filter(keep=Keep.FIRST.value).select(*cell, sides[0], pl.col("key_right").alias("key")),
+        pairs.filter(keep=Keep.SECOND.value).select(*cell, sides[1], "key"),
+    ]
+    return pairs.select(cell).unique(), pl.concat(spare)
 
 
 def _containing(both: pl.DataFrame) -> pl.DataFrame:
