@@ -42,7 +42,7 @@ class Duplicates:
 
     graph: KnowledgeGraph
     clusters: list[Cluster]
-    # Of all pairs within clusters, the smaller id first; of clusters of more than MOST_PAIRED members those of the first.
+    # Of pairs within clusters, the smaller id first: all, or those of the first member if there are more than MOST_PAIRED.
     confidences: dict[tuple[int, int], float]
     num_pairs: int  # that were compared
     threshold: float = THRESHOLD

@@ -7,8 +7,8 @@ entities have a value, and that of n entities one given pair is the same thing h
 Edges are fields, too. Where neighbours turn out to be duplicates, their edges lead to the same entity: so pairs are
 judged again with the clusters that were found.
 
-Entities that are equal in all fields are one record from the beginning, if enough is known of them: a value is common if
-many records have it, and not if one record stands there many times.
+Entities that are equal in all fields are one record from the beginning, if enough is known of them: a value is common
+if many records have it, and not if one record stands there many times.
 """
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ def join_equal(graph: KnowledgeGraph, forbidden: Sequence[tuple[int, int]], thre
     Equal ones that must not be in one cluster, or are less sure than `threshold`, each stand for themselves.
     """
     first = np.arange(graph.num_entities, dtype=np.int32)
-    for own in find_equal(graph):
-        first[own] = own[0]
+    for equals in find_equal(graph):
+        first[equals] = equals[0]
     apart = {end for one, other in forbidden if first[one] == first[other] for end in (one, other)}
     # The first may be among them, which must not stand for the others then.
     for group in {int(first[one]) for one in apart}:
@@ -114,9 +114,9 @@ def join_equal(graph: KnowledgeGraph, forbidden: Sequence[tuple[int, int]], thre
     is_joined = np.bincount(first, minlength=len(first))[first] > 1
     if is_joined.any():
         kept, records = np.unique(first, return_inverse=True)
-        own = np.unique(records[is_joined]).astype(np.int32)
-        equal = rate_pairs(Pairs(own, own), read_fields(graph.joined(first)))
-        unsure = np.isin(first, kept[own[equal < threshold]])
+        several = np.unique(records[is_joined]).astype(np.int32)
+        equal = rate_pairs(Pairs(several, several), read_fields(graph.joined(first)))
+        unsure = np.isin(first, kept[several[equal < threshold]])
         first[unsure] = np.flatnonzero(unsure)
     return first
 

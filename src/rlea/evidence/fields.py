@@ -109,14 +109,14 @@ def find_equal(graph: KnowledgeGraph) -> list[list[int]]:
     groups: dict[tuple[tuple[int, str], ...], list[int]] = {}
     for entity, own in records.items():
         groups.setdefault(tuple(own), []).append(entity)
-    having = Counter(row for own in groups for row in own)
+    having = Counter(row for record in groups for row in record)
     size, first_edge = len(groups) + 1.0, len(graph.attributes) + 1  # the one more is a record that nobody has seen
     found = []
-    for own, members in groups.items():
+    for record, members in groups.items():
         if len(members) > 1:
             # Of several values of an attribute the rarest counts, as where records are compared.
             best: dict[int, float] = {}
-            for attribute, text in own:
+            for attribute, text in record:
                 weight = (EDGE_SHARE if attribute >= first_edge else 1.0) * float(log(size / having[attribute, text]))
                 best[attribute] = max(weight, best.get(attribute, 0.0))
             support = sum(weight * DECAY**place for place, weight in enumerate(sorted(best.values(), reverse=True)))
