@@ -42,7 +42,7 @@ class Duplicates:
 
     graph: KnowledgeGraph
     clusters: list[Cluster]
-    # Of pairs within clusters, the smaller id first: all, or those of the first member if there are more than MOST_PAIRED.
+    # Of pairs within clusters, the smaller id first: all, or of more than MOST_PAIRED members those with the first.
     confidences: dict[tuple[int, int], float]
     num_pairs: int  # that were compared
     threshold: float = THRESHOLD
