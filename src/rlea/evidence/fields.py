@@ -119,7 +119,9 @@ def find_equal(graph: KnowledgeGraph) -> list[list[int]]:
             for attribute, text in record:
                 weight = (EDGE_SHARE if attribute >= first_edge else 1.0) * float(log(size / having[attribute, text]))
                 best[attribute] = max(weight, best.get(attribute, 0.0))
-            support = sum(weight * DECAY**place for place, weight in enumerate(sorted(best.values(), reverse=True)))
+            support = 0.0
+            for weight in sorted(best.values()):
+                support = weight + DECAY * support
             if support > float(log(size)):
                 found.append(members)
     return found
