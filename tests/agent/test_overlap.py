@@ -371,3 +371,14 @@ def test_a_score_that_coincidence_was_not_seen_to_reach_is_not_certain():
     for count, least, most in ((2, 0.2, 0.8), (40, 0.0, 0.05)):
         ratio = ratio_to_null(np.concatenate([np.arange(40.0), np.full(count, 50.0)]), null, equal(null))[-1]
         assert least * (40 + count) / 40 <= ratio <= most * (40 + count) / 40
+
+
+@pytest.mark.parametrize("base", [1e-6, 5e-4, 0.001, 0.3, 0.999, 0.9995, 1 - 1e-6])
+@pytest.mark.parametrize("count", [20, 12_000])
+def test_where_links_are_as_sure_as_those_of_the_calibration_the_share_stays(count, base):
+    """Also if next to all are right: D-Y with seeds, where the best confidence is lower than the share."""
+    for confidences in (np.full(count, base), np.arange(count) < round(base * count)):
+        shifted, right = shift_share(confidences.astype(float), base)
+        assert right.value / count == pytest.approx(base, abs=0.05)
+        assert right.low <= right.value <= right.high
+        assert shifted.max() <= 1

@@ -35,6 +35,7 @@ EVEN = 0.05  # share of right links at which the two null models count alike; ab
 CAUTION = 0.5  # standard errors by which the share of wrong links is raised: the smallest of several bounds is too low
 MORE_CAUTION = 1.0  # the same where graphs may share nothing
 GROUPS = 20  # of the scores of halves, in which the effect of twice as many rivals is measured
+SURER = 10.0  # times the odds of any link that the surest one may have, at least
 PRIOR = 10.0  # links that the share among held-out ones is worth, beside the run's own
 
 
@@ -232,7 +233,8 @@ def shift_share(confidences: Doubles, base: float) -> tuple[Doubles, RightLinks]
     """
     if not len(confidences) or not 0 < base < 1:
         return confidences, RightLinks(float(confidences.sum()), 0.0, len(confidences))
-    kept = np.clip(confidences, 1 - MOST, MOST)
+    # Nothing is certain, but the surest link must look surer than any link: also where next to all are right.
+    kept = np.clip(confidences, min(1 - MOST, base / SURER), max(MOST, 1 - (1 - base) / SURER))
     ratios = kept / (1 - kept) * ((1 - base) / base)
     low, high = 1 - MOST, MOST
     for _ in range(60):  # the likelihood is concave in the share
