@@ -8,11 +8,12 @@ import pytest
 
 import rlea
 from planted import bytes_of, gold_of, links_of, make_graph, unlinked
+from rlea.agent.overlap import FEWEST_KNOWN
 from rlea.errors import InputError
 from rlea.graph import GraphPair, Links
 from rlea.io.synthetic import LABEL, SyntheticSettings, generate
 from rlea.matching import Matching, keep_worthwhile
-from rlea.result import FEWEST_SEEDS, LEAST, LEAST_IF_NOTHING, LEAST_IF_UNSURE, WORTH_A_LOOK, Overlap
+from rlea.result import LEAST, LEAST_IF_NOTHING, LEAST_IF_UNSURE, WORTH_A_LOOK, Overlap
 
 pytestmark = pytest.mark.usefixtures("one_thread")  # the pairs are small
 
@@ -206,7 +207,7 @@ def test_the_sentence(given, words):
         ((30, 0, 60, 100), LEAST_IF_UNSURE),
         ((5, 0, 60, 100), LEAST_IF_NOTHING),
         ((5, 0, 60, 100, 2), LEAST_IF_NOTHING),
-        ((5, 0, 60, 100, FEWEST_SEEDS), LEAST),  # these graphs do share something
+        ((5, 0, 60, 100, FEWEST_KNOWN), LEAST),  # these graphs do share something
     ],
 )
 def test_links_must_be_surer_where_graphs_may_share_nothing(given, least):

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rlea.agent.overlap import FEWEST_KNOWN
 from rlea.deciders import DECIDERS
 from rlea.evidence import VECTORS
 from rlea.graph.iri import is_blank
@@ -34,7 +35,6 @@ LEAST_RECALL = 0.2  # by which an estimate is raised: less was hardly measured
 # where the shared part would be small as well.
 LEAST, LEAST_IF_UNSURE, LEAST_IF_NOTHING, LITTLE = 0.2, 0.6, 0.9, 0.1
 SURE = 0.02  # share of entities with a counterpart, at the lowest, from which on graphs surely share something
-FEWEST_SEEDS = 15  # that show that graphs share something; one or two may be mistakes
 NOTHING = 0.01  # share of entities with a counterpart below which graphs may share nothing
 WORTH_A_LOOK = 0.05  # confidence from which on a link that was left out is listed
 MANY_JUDGED = 0.9  # share of links that gold should judge; below, a run says so
@@ -71,7 +71,7 @@ class Overlap:
 
         It is higher where the graphs may share nothing. Seeds show that they share something.
         """
-        if self.low >= max(1.0, SURE * self.entities) or self.seeds >= FEWEST_SEEDS:
+        if self.low >= max(1.0, SURE * self.entities) or self.seeds >= FEWEST_KNOWN:
             return LEAST
         return LEAST_IF_UNSURE if self.shared >= LITTLE * self.entities else LEAST_IF_NOTHING
 

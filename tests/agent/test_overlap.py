@@ -15,6 +15,7 @@ from rlea.agent.overlap import (
     scale_down,
     share_of_right,
     shift_share,
+    trust_in_halves,
 )
 
 NO_LINKS = Scored(np.zeros(0), 0)
@@ -31,6 +32,11 @@ def planted(size, share, seed=0):
 
 def null_of(size, seed=1):
     return Scored(np.random.default_rng([size, seed]).normal(0, 1, size), size)
+
+
+def right_scores(size, seed=4):
+    """As right links of planted mixtures score."""
+    return np.random.default_rng([size, seed]).normal(4, 1, size)
 
 
 def equal(scores):
@@ -360,9 +366,30 @@ def test_seeds_overrule_halves_that_explain_all_links():
     scores, is_right = planted(600, 0.3)
     strict, taken_out = Scored(null_of(600).scores + 5, 600), null_of(600, 2)
     assert rated(Scored(scores, 600), strict, taken_out)[1].value < 0.1 * is_right.sum()
-    confidences, right = rated(Scored(scores, 600), strict, taken_out, is_shared=True)
+    confidences, right = rated(Scored(scores, 600), strict, taken_out, known=right_scores(40))
     assert right.value > 0.5 * is_right.sum()
     assert is_right[confidences >= 0.5].mean() > 0.8
+
+
+def test_seeds_do_not_overrule_halves_that_leave_room_for_right_links():
+    """Entities whose wrong match was taken out show a second best, and most matches are wrong here."""
+    scores, is_right = planted(1000, 0.1)
+    random, places = np.random.default_rng(3), np.arange(1000)
+    taken_out = Scored(random.normal(0, 1, 1000) - np.where(is_right, 0, 2), 1000)
+    lenient = rate_links(Scored(scores, 1000), NO_LINKS, taken_out, places, right_scores(40))[1]
+    confidences, right = rate_links(Scored(scores, 1000), null_of(1000), taken_out, places, right_scores(40))
+    assert lenient.value > 3 * is_right.sum()
+    assert 0.5 * is_right.sum() < right.value < 2 * is_right.sum()
+    assert is_right[confidences >= 0.9].mean() > 0.9
+
+
+@given(some_scores, some_scores)
+def test_trust_in_halves_falls_the_better_they_look(halves, known):
+    trust = trust_in_halves(halves, known)
+    assert 0 <= trust_in_halves(halves + 1, known) <= trust <= 0.5
+    assert trust_in_halves(known - 20, known) == 0.5
+    assert trust_in_halves(known + 20, known) == 0.0
+    assert trust_in_halves(np.zeros(0), known) == trust_in_halves(halves, np.zeros(0)) == 0.0
 
 
 def test_a_score_that_coincidence_was_not_seen_to_reach_is_not_certain():

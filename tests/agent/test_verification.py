@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rlea.agent.verification import FEWEST_KNOWN, KnownLinks, NullRows, verify
+from rlea.agent.overlap import FEWEST_KNOWN
+from rlea.agent.verification import KnownLinks, NullRows, verify
 
 SIGNS, PRIOR = np.array([1.0, -1.0, 1.0, 0.0]), np.array([0.3, 0.0, 0.0, 0.0])
 

@@ -34,6 +34,7 @@ FEW = 60.0  # matches taken out that were believed, of which fewer than this cou
 EVEN = 0.05  # share of right links at which the two null models count alike; above it, matches taken out count more
 CAUTION = 0.5  # standard errors by which the share of wrong links is raised: the smallest of several bounds is too low
 MORE_CAUTION = 1.0  # the same where graphs may share nothing
+FEWEST_KNOWN = 15  # links of seeds that show that graphs share something; one or two may be mistakes
 GROUPS = 20  # of the scores of halves, in which the effect of twice as many rivals is measured
 SURER = 10.0  # times the odds of any link that the surest one may have, at least
 PRIOR = 10.0  # links that the share among held-out ones is worth, beside the run's own
@@ -61,13 +62,13 @@ class Scored:
 
 
 def rate_links(
-    own: Scored, unrelated: Scored, taken_out: Scored, places: NDArray[np.int64], *, is_shared: bool = False
+    own: Scored, unrelated: Scored, taken_out: Scored, places: NDArray[np.int64], known: Doubles | None = None
 ) -> tuple[Doubles, RightLinks]:
     """Probabilities that the pair's links are right, (num_links,), and how many of them are.
 
-    `places`, (num_taken_out,), are those of the matches that were taken out, among the pair's links. `is_shared` says
-    that graphs are known to share something. As few links may be right as if halves of a graph were the null model, as
-    many as if matches taken out were.
+    `places`, (num_taken_out,), are those of the matches that were taken out, among the pair's links. `known` are
+    scores of links that are known to be right, where enough of them show that graphs share something, else None. As few
+    links may be right as if halves of a graph were the null model, as many as if matches taken out were.
     """
     parts = (own, unrelated, taken_out)
     lowest = min((float(part.scores.min()) for part in parts if len(part.scores)), default=0.0) - 1.0
@@ -75,6 +76,7 @@ def rate_links(
     if not len(own.scores) or not sum(map(len, nulls)):
         return np.full(len(own.scores), 0.5), RightLinks(len(own.scores) / 2, 0.0, len(own.scores))
     scores = np.concatenate(nulls)
+    trust = 1.0 if known is None else trust_in_halves(nulls[0], known)
 
     def weigh(part: float, belief: Doubles) -> Doubles:
         """The null, as weights that add up to one: this part are matches taken out, the rest halves.
@@ -88,23 +90,22 @@ def rate_links(
         return np.concatenate([share * one / max(one.sum(), 1e-9) for share, one in zip(shares, each, strict=True)])
 
     def part_of(share: float, belief: Doubles) -> float:
-        """How much matches taken out count: all, where graphs are known to share something."""
+        """How much matches taken out count; halves count for the rest."""
         told = float(belief[places].sum())
-        return 1.0 if is_shared else share / (share + EVEN) * told / (told + FEW)
+        part = share / (share + EVEN) * told / (told + FEW)
+        return part + (1 - trust) * (1 - part)
 
     def believe(share: float, weights: Doubles) -> Doubles:
         chances = 1 - (1 - share) * ratio_to_null(links, scores, weights)[: len(own.scores)]
         return np.asarray(np.round(np.clip(chances, 1 - MOST, MOST), DIGITS))
 
-    # There may be two shares that lead to themselves. Halves alone lead to the lower one. If they explain all links,
-    # nothing is believed at first; where graphs are known to share something, everything is.
-    belief = np.ones(len(own.scores))
-    weights = weigh(0.0, belief)
-    is_explained = not is_shared and share_of_right(links, scores, weights, errors=2.0) * len(links) < 1
-    share, errors = MOST, MORE_CAUTION if is_explained else CAUTION
-    if not is_shared:
-        share = 0.0 if is_explained else share_of_right(links, scores, weights, errors)
-        belief = believe(share, weights)
+    # There may be two shares that lead to themselves. Halves lead to the lower one, as far as they are trusted. If they
+    # explain all links, nothing is believed at first, unless graphs are known to share something.
+    weights = weigh(max(0.0, 1 - 2 * trust), np.ones(len(own.scores)))
+    is_explained = known is None and share_of_right(links, scores, weights, errors=2.0) * len(links) < 1
+    errors = MORE_CAUTION if is_explained else CAUTION
+    share = 0.0 if is_explained else share_of_right(links, scores, weights, errors)
+    belief = believe(share, weights)
     for _ in range(MOST_ROUNDS):
         tick("comparing links with coincidence")
         weights = weigh(part_of(share, belief), belief)
@@ -122,6 +123,18 @@ def rate_links(
     kept = scale_down(believe(share, weights), share * len(links))
     total = float(kept.sum())
     return kept, RightLinks(total, min(low * len(links), total), max(high * len(links), total))
+
+
+def trust_in_halves(halves: Doubles, known: Doubles) -> float:
+    """How much halves of one graph count as a null model, in [0, 0.5], where links are known to be right.
+
+    Half at most: that graphs share something speaks for matches taken out. Not at all where every second entity gets a
+    link in halves that looks as good as every second right one: then one graph has what two graphs would not, such as
+    variants of one product.
+    """
+    if not len(halves) or not len(known):
+        return 0.0
+    return 0.5 * max(0.0, 1 - 2 * float((halves >= np.median(known)).mean()))
 
 
 def grow(halves: Scored, quarters: Scored, ratio: float = 2.0) -> Scored:

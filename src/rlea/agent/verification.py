@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from rlea.agent.link_scorer import Segments, apply_slopes, fit_slopes
 from rlea.agent.null_model import NullGame, NullGames, Played
-from rlea.agent.overlap import DIGITS, RightLinks, Scored, grow, rate_links
+from rlea.agent.overlap import DIGITS, FEWEST_KNOWN, RightLinks, Scored, grow, rate_links
 from rlea.progress import tick
 from rlea.search.pairs import Floats
 
@@ -32,7 +32,6 @@ ROUNDS = 4  # of scoring and learning
 STAGES = 3  # of judging links, the first without their neighbours; a fourth changes next to nothing
 TENTATIVE = 0.5  # belief in the best tenth of the links, at least: something must be learned from
 MOST_LEARNED = 3000  # links that slopes are learned from
-FEWEST_KNOWN = 15  # links of seeds that show that graphs share something; one or two may be mistakes
 NULL_WEIGHT = 0.5  # of links without a match beside the pair's own
 
 
@@ -164,7 +163,7 @@ def verify(
             grow(Scored(scores[2], null.num_halved), Scored(scores[3], null.num_quartered), null.ratio),
             Scored(scores[1], len(scores[1])),
             null.places,
-            is_shared=len(known.right) >= FEWEST_KNOWN,
+            scores[4][known.right] if len(known.right) >= FEWEST_KNOWN else None,
         )
         if number == ROUNDS:
             break
