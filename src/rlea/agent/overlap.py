@@ -77,6 +77,8 @@ def rate_links(
         return np.full(len(own.scores), 0.5), RightLinks(len(own.scores) / 2, 0.0, len(own.scores))
     scores = np.concatenate(nulls)
     trust = 1.0 if known is None else trust_in_halves(nulls[0], known)
+    # Draws of one match are not independent, so each match should count once. Without seeds that is too cautious.
+    counted = places if known is None else np.unique(places)
 
     def weigh(part: float, belief: Doubles) -> Doubles:
         """The null, as weights that add up to one: this part are matches taken out, the rest halves.
@@ -91,7 +93,7 @@ def rate_links(
 
     def part_of(share: float, belief: Doubles) -> float:
         """How much matches taken out count; halves count for the rest."""
-        told = float(belief[places].sum())
+        told = float(belief[counted].sum())
         part = share / (share + EVEN) * told / (told + FEW)
         return part + (1 - trust) * (1 - part)
 
