@@ -10,6 +10,7 @@ from rlea.agent.overlap import (
     RightLinks,
     Scored,
     grow,
+    most_like,
     rate_links,
     ratio_to_null,
     scale_down,
@@ -376,11 +377,29 @@ def test_seeds_do_not_overrule_halves_that_leave_room_for_right_links():
     scores, is_right = planted(1000, 0.1)
     random, places = np.random.default_rng(3), np.arange(1000)
     taken_out = Scored(random.normal(0, 1, 1000) - np.where(is_right, 0, 2), 1000)
-    lenient = rate_links(Scored(scores, 1000), NO_LINKS, taken_out, places, right_scores(40))[1]
+    lenient = rate_links(Scored(scores, 1000), NO_LINKS, taken_out, places)[1]
     confidences, right = rate_links(Scored(scores, 1000), null_of(1000), taken_out, places, right_scores(40))
     assert lenient.value > 3 * is_right.sum()
     assert 0.5 * is_right.sum() < right.value < 2 * is_right.sum()
     assert is_right[confidences >= 0.9].mean() > 0.9
+
+
+def test_no_more_links_are_right_than_look_like_known_ones():
+    """Matches taken out are no null model here: they look far worse than coincidence."""
+    scores, is_right = planted(1000, 0.1)
+    taken_out, places = Scored(null_of(1000).scores - 4, 1000), np.arange(1000)
+    unseeded = rate_links(Scored(scores, 1000), NO_LINKS, taken_out, places)[1]
+    seeded = rate_links(Scored(scores, 1000), NO_LINKS, taken_out, places, right_scores(40))[1]
+    assert unseeded.value > 3 * is_right.sum()
+    assert seeded.value < 1.6 * is_right.sum()
+
+
+@given(some_scores, some_scores)
+def test_the_bound_by_known_links_falls_the_better_these_look(links, known):
+    bound = most_like(links, known)
+    assert 0 < most_like(links, known + 1) <= bound + 1e-9
+    assert bound <= MOST
+    assert most_like(known, known) == MOST
 
 
 @given(some_scores, some_scores)

@@ -34,6 +34,7 @@ FEW = 60.0  # matches taken out that were believed, of which fewer than this cou
 EVEN = 0.05  # share of right links at which the two null models count alike; above it, matches taken out count more
 CAUTION = 0.5  # standard errors by which the share of wrong links is raised: the smallest of several bounds is too low
 MORE_CAUTION = 1.0  # the same where graphs may share nothing
+LESS = 10  # times that matches taken out count less, until they leave no more links than can be right
 FEWEST_KNOWN = 15  # links of seeds that show that graphs share something; one or two may be mistakes
 GROUPS = 20  # of the scores of halves, in which the effect of twice as many rivals is measured
 SURER = 10.0  # times the odds of any link that the surest one may have, at least
@@ -79,6 +80,7 @@ def rate_links(
     trust = 1.0 if known is None else trust_in_halves(nulls[0], known)
     # Draws of one match are not independent, so each match should count once. Without seeds that is too cautious.
     counted = places if known is None else np.unique(places)
+    most_right = MOST if known is None else most_like(links, known)
 
     def weigh(part: float, belief: Doubles) -> Doubles:
         """The null, as weights that add up to one: this part are matches taken out, the rest halves.
@@ -91,11 +93,24 @@ def rate_links(
         shares = [share / sum(wanted) for share in wanted]
         return np.concatenate([share * one / max(one.sum(), 1e-9) for share, one in zip(shares, each, strict=True)])
 
-    def part_of(share: float, belief: Doubles) -> float:
-        """How much matches taken out count; halves count for the rest."""
+    def weights_of(share: float, belief: Doubles) -> Doubles:
+        """The null: how much matches taken out count, and halves for the rest.
+
+        Matches taken out are too lenient if they leave more links than can be right: then they count less.
+        """
         told = float(belief[counted].sum())
         part = share / (share + EVEN) * told / (told + FEW)
-        return part + (1 - trust) * (1 - part)
+        part += (1 - trust) * (1 - part)
+        found = weigh(part, belief)
+        for _ in range(LESS):
+            if share_of_right(links, scores, found, 0.0) <= most_right:
+                break
+            part *= 0.7
+            found = weigh(part, belief)
+        return found
+
+    def share_by(weights: Doubles, errors: float) -> float:
+        return min(share_of_right(links, scores, weights, errors), most_right)
 
     def believe(share: float, weights: Doubles) -> Doubles:
         chances = 1 - (1 - share) * ratio_to_null(links, scores, weights)[: len(own.scores)]
@@ -104,23 +119,23 @@ def rate_links(
     # There may be two shares that lead to themselves. Halves lead to the lower one, as far as they are trusted. If they
     # explain all links, nothing is believed at first, unless graphs are known to share something.
     weights = weigh(max(0.0, 1 - 2 * trust), np.ones(len(own.scores)))
-    is_explained = known is None and share_of_right(links, scores, weights, errors=2.0) * len(links) < 1
+    is_explained = known is None and share_by(weights, 2.0) * len(links) < 1
     errors = MORE_CAUTION if is_explained else CAUTION
-    share = 0.0 if is_explained else share_of_right(links, scores, weights, errors)
+    share = 0.0 if is_explained else share_by(weights, errors)
     belief = believe(share, weights)
     for _ in range(MOST_ROUNDS):
         tick("comparing links with coincidence")
-        weights = weigh(part_of(share, belief), belief)
-        share, before = 0.5 * (share + share_of_right(links, scores, weights, errors)), share
+        weights = weights_of(share, belief)
+        share, before = 0.5 * (share + share_by(weights, errors)), share
         belief, doubted = 0.5 * (belief + believe(share, weights)), belief
         if abs(share - before) < 5e-4 and np.abs(belief - doubted).max() < 0.01:
             break
     # Where halves leave a higher share than matches taken out, they are the more lenient ones: they have lost what
     # matters here, such as half of the edges.
-    weights, most = weigh(part_of(share, belief), belief), share_of_right(links, scores, weigh(1.0, belief), errors=0.0)
+    weights, most = weights_of(share, belief), share_by(weigh(1.0, belief), 0.0)
     if len(taken_out.scores) and most < share:
         share, weights = most, weigh(1.0, belief)
-    bounds = [share_of_right(links, scores, weigh(part, belief), extra) for part in (0.0, 1.0) for extra in (2.0, -2.0)]
+    bounds = [share_by(weigh(part, belief), extra) for part in (0.0, 1.0) for extra in (2.0, -2.0)]
     low, high = min(bounds), max(bounds)
     kept = scale_down(believe(share, weights), share * len(links))
     total = float(kept.sum())
@@ -137,6 +152,21 @@ def trust_in_halves(halves: Doubles, known: Doubles) -> float:
     if not len(halves) or not len(known):
         return 0.0
     return 0.5 * max(0.0, 1 - 2 * float((halves >= np.median(known)).mean()))
+
+
+def most_like(links: Doubles, known: Doubles) -> float:
+    """The highest share of links that can be right, if right links look like those that are known to be.
+
+    Where three, two or one of four known links score higher, as many of the right links must. The smallest bound
+    counts, each raised by a standard error.
+    """
+    most = MOST
+    for level in (0.25, 0.5, 0.75):
+        at = np.quantile(known, level)
+        share, number = float((known >= at).mean()), int((links >= at).sum())
+        error = np.sqrt((1 - share) / (share * len(known)) + 1 / max(number, 1))
+        most = min(most, (number + 0.5) / (share * len(links)) * (1 + float(error)))
+    return most
 
 
 def grow(halves: Scored, quarters: Scored, ratio: float = 2.0) -> Scored:
