@@ -158,14 +158,14 @@ def most_like(links: Doubles, known: Doubles) -> float:
     """The highest share of links that can be right, if right links look like those that are known to be.
 
     Where three, two or one of four known links score higher, as many of the right links must. The smallest bound
-    counts, each raised by a standard error.
+    counts, each raised by two standard errors.
     """
     most = MOST
-    for level in (0.25, 0.5, 0.75):
+    for level in (0.25, 0.5, 0.75) if len(known) else ():
         at = np.quantile(known, level)
         share, number = float((known >= at).mean()), int((links >= at).sum())
         error = np.sqrt((1 - share) / (share * len(known)) + 1 / max(number, 1))
-        most = min(most, (number + 0.5) / (share * len(links)) * (1 + float(error)))
+        most = min(most, (number + 0.5) / (share * len(links)) * (1 + 2 * float(error)))
     return most
 
 
