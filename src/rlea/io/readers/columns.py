@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 
 from rlea.errors import InputError
+from rlea.io.limits import UNPACKED, UNPACKED_FREE
 from rlea.io.readers.text import check_file, check_filled, ragged, read_text, shown, split_tabs, suffix_of
 
 TABLE_SUFFIXES = (".tsv", ".csv", ".parquet", ".txt")
@@ -148,7 +149,11 @@ def read_parquet(path: Path) -> pl.DataFrame:
     """The frame of a Parquet file."""
     check_file(path)
     try:
-        return pl.read_parquet(path)
+        # A column of one value takes no room in the file, however many rows it has.
+        rows = pl.scan_parquet(path, glob=False).select(pl.len()).collect().item()
+        if 8 * rows * len(pl.read_parquet_schema(path)) > max(UNPACKED_FREE, UNPACKED.value * path.stat().st_size):
+            raise UNPACKED.exceeded("unpacks to more than {} times its size", path)
+        return pl.read_parquet(path, glob=False)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         remedy = "write it again as Parquet, or give TSV or CSV"
         raise InputError("is no Parquet file or is damaged", path=path, remedy=remedy) from error
