@@ -57,7 +57,7 @@ def test_an_archive_unpacks_to_so_many_times_its_size(name, pack, monkeypatch, t
     monkeypatch.setattr("rlea.io.readers.compression.UNPACKED_FREE", 10_000)
     path = tmp_path / f"{name}.gz"
     path.write_bytes(pack((b"a\tb\tc\n" if name == "x.tsv" else LINE) * 50_000))
-    with pytest.raises(InputError, match="unpacks to more than 100 times its size; .* RLEA_MAX_UNPACKED_RATIO"):
+    with pytest.raises(InputError, match=r"unpacks to more than 100 times its size; .* RLEA_MAX_UNPACKED_RATIO"):
         read_graph(path)
     monkeypatch.setenv("RLEA_MAX_UNPACKED_RATIO", "100000")
     assert read_graph(path).num_triples == 1
@@ -98,7 +98,7 @@ def test_lengths(variable, graph, monkeypatch):
     assert rlea.read(graph, other).source.num_triples == 1
     monkeypatch.setenv(variable, "100")
     for pair, side in (((graph, other), "source"), ((other, graph), "target")):
-        with pytest.raises(InputError, match=f"the {side} graph has .* more than 100 characters; .* {variable}"):
+        with pytest.raises(InputError, match=rf"the {side} graph has .* more than 100 characters; .* {variable}"):
             rlea.read(*pair)
 
 

@@ -58,3 +58,13 @@ def test_places_that_cannot_be_written_are_said(tmp_path: Path):
     assert sorted(file.name for file in tmp_path.iterdir()) == ["file", "folder"]
     with pytest.raises(InputError, match="is not a training checkpoint"):
         load_checkpoint(tmp_path / "folder", {})
+
+
+def test_the_checkpoint_of_an_unfinished_run_is_not_removed_by_another(tmp_path):
+    path = tmp_path / "training.checkpoint"
+    path.write_bytes(b"of another process")
+    remove_checkpoint(path)
+    assert path.exists()
+    save_checkpoint(path, {"x": np.ones(2)}, {"run": {"seed": 1}})
+    remove_checkpoint(path)
+    assert not path.exists()

@@ -15,6 +15,9 @@ from numpy.typing import NDArray
 from rlea.errors import InputError
 
 
+_own: set[str] = set()  # real paths of checkpoints that this process has written, or has gone on from
+
+
 def save_checkpoint(path: Path, arrays: Mapping[str, NDArray[Any]], state: Mapping[str, Any]) -> None:
     """Write arrays and JSON-able state; a reader sees the old file or the new one, never a part."""
     from safetensors import SafetensorError
@@ -28,6 +31,7 @@ def save_checkpoint(path: Path, arrays: Mapping[str, NDArray[Any]], state: Mappi
         with partial.open("rb") as file:
             os.fsync(file.fileno())
         partial.replace(path)
+        _own.add(os.path.realpath(path))
     except (OSError, SafetensorError) as problem:
         reason = (getattr(problem, "strerror", None) or str(problem)).lower()
         remedy = "make room, or choose a folder that you may write to"
@@ -38,9 +42,14 @@ def save_checkpoint(path: Path, arrays: Mapping[str, NDArray[Any]], state: Mappi
 
 
 def remove_checkpoint(path: Path) -> None:
-    """Remove a checkpoint, and what a run that was killed while writing it has left."""
-    path.unlink(missing_ok=True)
-    _partial(path).unlink(missing_ok=True)
+    """Remove a checkpoint of this run, and what a run that was killed while writing it has left.
+
+    One that this run neither wrote nor went on from belongs to another, which is not finished.
+    """
+    if os.path.realpath(path) in _own:
+        _own.discard(os.path.realpath(path))
+        path.unlink(missing_ok=True)
+        _partial(path).unlink(missing_ok=True)
 
 
 def _partial(path: Path) -> Path:
@@ -64,4 +73,5 @@ def load_checkpoint(path: Path, run: Mapping[str, Any]) -> tuple[dict[str, NDArr
         differing = sorted(key for key in {*run, *made} if run.get(key) != made.get(key)) if made else ["run"]
         message = f"is the checkpoint of another run (its {', '.join(differing)} differ)"
         raise InputError(message, path=path, remedy=remedy)
+    _own.add(os.path.realpath(path))
     return arrays, state

@@ -62,16 +62,24 @@ def staged(paths: Sequence[str | Path]) -> Iterator[list[Path]]:
         raise
 
 
+@contextmanager
+def made_folder(path: str | Path) -> Iterator[None]:
+    """The folder of a file for the time of the block, and for good if something was put there."""
+    made: list[Path] = []
+    try:
+        _make_folder(Path(os.path.realpath(path)), made)
+        yield
+    finally:
+        _remove_folders(made)
+
+
 def check_writable(path: str | Path) -> None:
     """Raise where a file could not be written, and leave nothing behind: to be asked before long work, not after it.
 
     For a folder of results, ask for one of the files in it.
     """
-    made: list[Path] = []
-    try:
-        _make_folder(Path(os.path.realpath(path)), made)
-    finally:
-        _remove_folders(made)
+    with made_folder(path):
+        pass
 
 
 def _temporary(place: Path) -> Path:
