@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlea.errors import InputError
-
+from rlea.io.array_files import read_safetensors
 
 _own: set[str] = set()  # real paths of checkpoints that this process has written, or has gone on from
 
@@ -59,18 +59,19 @@ def _partial(path: Path) -> Path:
 
 def load_checkpoint(path: Path, run: Mapping[str, Any]) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     """Arrays and state of a checkpoint whose `state["run"]` equals `run`; anything else is refused."""
-    from safetensors import SafetensorError, safe_open
-
     remedy = "delete the file to train afresh, or name another"
+    metadata, arrays = read_safetensors(path, "is not a training checkpoint", remedy)
     try:
-        with safe_open(path, framework="numpy") as file:
-            state = json.loads((file.metadata() or {})["state"])
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, KeyError, ValueError) as problem:
+        state = json.loads(metadata["state"])
+        made = state.get("run")
+    except (KeyError, ValueError, RecursionError, AttributeError) as problem:
         raise InputError("is not a training checkpoint", path=path, remedy=remedy) from problem
-    made = state.get("run")
+    if any(np.isnan(array).any() for array in arrays.values() if array.dtype.kind == "f"):
+        raise InputError("is a damaged checkpoint: it has numbers that are none (NaN)", path=path, remedy=remedy)
+    if not isinstance(made, dict):
+        made = {}
     if made != json.loads(json.dumps(dict(run))):
-        differing = sorted(key for key in {*run, *made} if run.get(key) != made.get(key)) if made else ["run"]
+        differing = sorted(key for key in {*run, *made} if run.get(key) != made.get(key))
         message = f"is the checkpoint of another run (its {', '.join(differing)} differ)"
         raise InputError(message, path=path, remedy=remedy)
     _own.add(os.path.realpath(path))
