@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from rlea.clusters import Cluster
 from rlea.deciders import Clock
 from rlea.errors import InputError
 from rlea.io.read import read_different, read_one, row_options
+from rlea.plain_text import cell
 from rlea.progress import Progress, silent
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ CLUSTERS, PAIRS = "clusters.tsv", "pairs.tsv"
 THRESHOLD = 0.5
 # Members of a cluster up to which all pairs are listed; ten thousand equal rows would be fifty million pairs.
 MOST_PAIRED = 50
-_BREAKS = re.compile(r"[\t\n\r]")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -106,10 +105,10 @@ class Duplicates:
         folder = Path(folder)
         record = describe_run(result=self.summary(), inputs=dict(self.inputs), fingerprint=self.graph.fingerprint)
         members = [
-            (str(number), entity, _plain(label), f"{mean:.6f}") for number, entity, label, mean in self.cluster_rows()
+            (str(number), entity, cell(label), f"{mean:.6f}") for number, entity, label, mean in self.cluster_rows()
         ]
         pairs = [
-            (one, other, f"{confidence:.6f}", _plain(label), _plain(second))
+            (one, other, f"{confidence:.6f}", cell(label), cell(second))
             for one, other, confidence, label, second in self.pair_rows()
         ]
         heads = ("cluster", "entity", "label", "confidence"), ("one", "other", "confidence", "one_label", "other_label")
@@ -170,7 +169,3 @@ def dedupe(
     # The surest cluster first, then by the first member.
     order = sorted(found.clusters, key=lambda cluster: (-cluster.confidence, cluster.members))
     return Duplicates(own, order, confidences, len(found.pairs), threshold, clock.seconds, {**inputs, **more})
-
-
-def _plain(label: str) -> str:
-    return _BREAKS.sub(" ", label)

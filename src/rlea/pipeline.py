@@ -23,7 +23,7 @@ from rlea.graph.masking import hide
 from rlea.io.read import read, read_different
 from rlea.models import MODELS
 from rlea.progress import Progress, counted, silent, ticking
-from rlea.result import Overlap, Result, check_output, write
+from rlea.result import Overlap, Result, check_identifiers, check_output, write
 from rlea.settings import AlignSettings, check_settings, settle
 
 if TYPE_CHECKING:
@@ -34,7 +34,17 @@ if TYPE_CHECKING:
 
 FEWEST_PROMISED = 50  # links from which on a precision can be promised
 
-__all__ = ["AlignSettings", "Result", "align", "check_output", "compare", "evaluate", "read", "write"]
+__all__ = [
+    "AlignSettings",
+    "Result",
+    "align",
+    "check_identifiers",
+    "check_output",
+    "compare",
+    "evaluate",
+    "read",
+    "write",
+]
 
 
 def align(

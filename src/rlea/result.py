@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlea.deciders import DECIDERS
+from rlea.errors import InputError
 from rlea.evidence import VECTORS
 from rlea.graph.iri import is_blank
 from rlea.graph.schema import Schema
@@ -346,3 +347,14 @@ def check_output(folder: str | Path, inputs: Iterable[str | Path | None] = (), f
     links = [LINK_FILES[name] for name in (*ALWAYS, *formats)]
     others = ("report.html", RUN_CONFIG, DECISIONS, GOLD_RANKS, DOUBTFUL, *SCHEMA_FILES, SCHEMA_SSSOM)
     check_free(folder, (*links, *others), [one for one in inputs if one])
+
+
+def check_identifiers(pair: GraphPair) -> None:
+    """Refuse identifiers that the files of a run cannot hold: asked before the work."""
+    from rlea.io.writers.tsv import can_hold
+
+    for side, graph in (("source", pair.source), ("target", pair.target)):
+        for text in (*graph.entities, *graph.relations, *graph.attributes):
+            if not can_hold(text):
+                what = f"the {side} graph has the identifier {text[:80]!r}, which holds a tab, line break or zero byte"
+                raise InputError(what, remedy="correct it there: no file of links could hold it")

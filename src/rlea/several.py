@@ -7,7 +7,6 @@ run has not found follows from the others.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -19,6 +18,7 @@ from rlea.errors import InputError
 from rlea.graph import GraphPair, KnowledgeGraph
 from rlea.io.read import read_one, row_options
 from rlea.pipeline import align
+from rlea.plain_text import cell
 from rlea.progress import Progress, silent
 from rlea.settings import AlignSettings
 
@@ -30,7 +30,6 @@ CLUSTERS, PAIRS = "clusters.tsv", "pairs.tsv"
 # not found counts as 0: two sure links and a missing one are a cluster.
 LEAST = 0.2
 FEWEST = 3  # graphs
-_BREAKS = re.compile(r"[\t\n\r]")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -107,7 +106,7 @@ class SeveralResult:
         prints = {name: graph.fingerprint for name, graph in zip(self.names, self.graphs, strict=True)}
         record = describe_run(result=self.summary(), fingerprints=prints)
         members = [
-            (str(number), graph, entity, _BREAKS.sub(" ", label), f"{confidence:.6f}")
+            (str(number), graph, entity, cell(label), f"{confidence:.6f}")
             for number, graph, entity, label, confidence in self.cluster_rows()
         ]
         pairs = []

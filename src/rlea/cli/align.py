@@ -245,6 +245,8 @@ def align(
                 columns=columns,
                 progress=report,
             )
+        if output is not None:
+            pipeline.check_identifiers(pair)
         report.expect(plan_stages(pair, settings))
         checkpoint = None if output is None else output / "training.checkpoint"
         result = pipeline.align(
