@@ -13,6 +13,7 @@ Vectors are put in the order of the graphs' entities; those of other identifiers
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -31,6 +32,8 @@ from rlea.search.embeddings import MEASURES, Embeddings
 
 Matrix = NDArray[np.float32]
 FORMAT = 1  # the newest form of the metadata in safetensors files that is understood here
+
+_REACH = 20  # largest exponent of two that vectors may have: products of a million by a million are far from the end
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +75,21 @@ def read_embeddings(path: str | Path, source: KnowledgeGraph, target: KnowledgeG
         problem = f"the source and target vectors have {dims[0]} and {dims[1]} dimensions"
         raise InputError(problem, path=path, remedy="give vectors of one common space")
     first, second = _in_order(blocks[0], source, "source"), _in_order(blocks[1], target, "target")
-    return Embeddings(first, second, name, measure, info)
+    return Embeddings(*_within_reach(first, second), name, measure, info)
+
+
+def _within_reach(first: Matrix, second: Matrix) -> tuple[Matrix, Matrix]:
+    """Vectors whose products, and the squares of these, single precision can hold.
+
+    Both sides are multiplied by one power of two, which changes no digit and the order of no two scores.
+    """
+    largest = max(float(np.abs(side).max(initial=0.0)) for side in (first, second))
+    exponent = math.frexp(largest)[1]
+    if abs(exponent) <= _REACH:
+        return first, second
+    # In double precision: the factor itself may be larger than a single-precision number can be.
+    factor = math.ldexp(1.0, -exponent)
+    return (first * np.float64(factor)).astype(np.float32), (second * np.float64(factor)).astype(np.float32)
 
 
 def _in_order(block: _Block, graph: KnowledgeGraph, side: str) -> Matrix:
