@@ -261,7 +261,7 @@ def align(
         print_json(result.summary())
         return
     out.print(f"[bold]{as_text(describe(pair))}[/bold]")
-    terminal.show_notes(pair, quiet)
+    terminal.show_notes(result.pair, quiet)
     out.print(terminal.result_table(result))
     terminal.show_overlap(result)
     terminal.show_cautions(result)
