@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Mapping
@@ -31,6 +32,23 @@ def load_arrays(
     if not is_known or any(arrays[name].dtype != kind for name, kind in types.items()):
         raise InputError(other, path=path, remedy=remedy)
     return arrays, about
+
+
+def content_hash(arrays: Mapping[str, Any], about: Mapping[str, Any]) -> str:
+    """SHA-256 of arrays and of the JSON about them, by which damage is seen."""
+    digest = hashlib.sha256(json.dumps(about, sort_keys=True).encode())
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(f"{name} {array.dtype} {array.shape}\n".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+def check_hash(path: str | Path, arrays: Mapping[str, Any], about: dict[str, Any], remedy: str) -> None:
+    """Take the hash out of what is said about arrays, and refuse a file that was changed; older files have none."""
+    known = about.pop("sha256", None)
+    if known is not None and known != content_hash(arrays, about):
+        raise InputError("is damaged: it is not as it was written", path=path, remedy=remedy)
 
 
 def put_safetensors(

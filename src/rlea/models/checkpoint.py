@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlea.errors import InputError
-from rlea.io.array_files import read_safetensors
+from rlea.io.array_files import check_hash, content_hash, read_safetensors
 
 _own: set[str] = set()  # real paths of checkpoints that this process has written, or has gone on from
 
@@ -27,7 +27,9 @@ def save_checkpoint(path: Path, arrays: Mapping[str, NDArray[Any]], state: Mappi
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-        save_file(whole, partial, metadata={"state": json.dumps(dict(state), sort_keys=True)})
+        plain = json.loads(json.dumps(dict(state)))
+        told = json.dumps(plain | {"sha256": content_hash(whole, plain)}, sort_keys=True)
+        save_file(whole, partial, metadata={"state": told})
         with partial.open("rb") as file:
             os.fsync(file.fileno())
         partial.replace(path)
@@ -66,6 +68,7 @@ def load_checkpoint(path: Path, run: Mapping[str, Any]) -> tuple[dict[str, NDArr
         made = state.get("run")
     except (KeyError, ValueError, RecursionError, AttributeError) as problem:
         raise InputError("is not a training checkpoint", path=path, remedy=remedy) from problem
+    check_hash(path, arrays, state, remedy)
     if any(np.isnan(array).any() for array in arrays.values() if array.dtype.kind == "f"):
         raise InputError("is a damaged checkpoint: it has numbers that are none (NaN)", path=path, remedy=remedy)
     if not isinstance(made, dict):
