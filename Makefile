@@ -7,7 +7,9 @@ BENCH ?= all
 # A file goes to one process, which makes its fixtures once; more than four processes would be short of memory.
 PARALLEL := -n auto --maxprocesses 4 --dist loadfile
 
-.PHONY: help demo test test-machines test-random test-slow check records bench docs clean
+MINUTES ?= 1
+
+.PHONY: help demo test test-machines test-random test-slow fuzz check records bench docs clean
 
 help:
 	@echo "make demo           align two real graphs that come with the package"
@@ -15,6 +17,7 @@ help:
 	@echo "make test-slow      the long ones"
 	@echo "make test-random    the property tests, with new examples each time"
 	@echo "make test-machines  the tests as other machines would run them (SETTINGS=name,name ARGS='-m decisions')"
+	@echo "make fuzz           attack all readers with mutated files (MINUTES=60); findings go to build/findings"
 	@echo "make check          formatting, lint and types"
 	@echo "make records        which files of results/ are of an older program or other settings (ARGS=--all)"
 	@echo "make bench          measure speed and memory (BENCH=name for one)"
@@ -59,6 +62,9 @@ test-random: $(VENV)/.installed-test
 
 test-machines: $(VENV)/.installed-test
 	$(BIN)/python scripts/test_machines.py --settings "$(SETTINGS)" -- $(PARALLEL) $(ARGS)
+
+fuzz: $(VENV)/.installed-test
+	cd tests && ../$(BIN)/python -m fuzz.run --minutes $(MINUTES) --findings ../build/findings
 
 records: $(VENV)/.installed
 	@$(BIN)/python scripts/records.py $(ARGS)

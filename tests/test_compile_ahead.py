@@ -44,11 +44,25 @@ def started(monkeypatch):
 def test_the_other_process_compiles_the_channels(started, monkeypatch):
     reported = []
     with compile_ahead.compiling_ahead() as process:
-        assert started == [[sys.executable, "-m", "rlea.agent.compile_ahead"]]
+        assert started == [[sys.executable, "-P", "-m", "rlea.agent.compile_ahead"]]
         monkeypatch.setattr(compile_ahead, "compile_game", lambda: process.did.append("game"))
         compile_ahead.finish_compiling(process, lambda *given: reported.append(given[:3]))
         assert process.did == ["game", "wait"]
     assert reported == [("compile", number, 2) for number in range(3)]
+
+
+def test_the_other_process_imports_nothing_of_the_current_folder(monkeypatch, tmp_path):
+    (tmp_path / "numba.py").write_text("open('imported', 'w').close()")
+    commands = []
+    with monkeypatch.context() as patch:
+        patch.setattr(compile_ahead, "is_compiled", lambda: False)
+        patch.setattr(os, "cpu_count", lambda: 2)
+        patch.setattr(compile_ahead.subprocess, "Popen", lambda command, **_: commands.append(command) or Process())
+        with compile_ahead.compiling_ahead():
+            pass
+    options = commands[0][: commands[0].index("-m")]
+    subprocess.run([*options, "-c", "import numba"], check=True, cwd=tmp_path)
+    assert not (tmp_path / "imported").exists()
 
 
 def test_an_interrupted_run_leaves_no_process_behind(started):

@@ -11,6 +11,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from rlea.compiled_code import find_cache_folder
+
 if TYPE_CHECKING:
     from rlea.agent.agent import AgentSettings, Aligner
     from rlea.duplicates import Duplicates, dedupe
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from rlea.several import SeveralResult, align_several
 
 __version__: str
+
+find_cache_folder()  # before anything imports numba
 
 _HOME = {
     "AgentSettings": "agent.agent",

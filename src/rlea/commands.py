@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -25,6 +26,7 @@ from rlea.io.synthetic import SyntheticSettings, write_synthetic
 from rlea.io.writers import LinkRows, write_links_file
 from rlea.io.writers.atomic import atomic, check_writable
 from rlea.io.writers.graphs import write_graph, write_pair
+from rlea.io.writers.run_folder import add_files, put_text, read_json, refuse_inputs
 from rlea.io.writers.vectors import check_storable, write_embeddings
 from rlea.models import MODELS
 from rlea.models.checkpoint import remove_checkpoint
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from rlea.paper.agent import Agent
     from rlea.views.explain import Run
 
+PAGE = "report.html"  # in the folder of a run
 CURVES = ("aligned", "length", "reward", "accepted", "valid_aligned", "loss")
 
 
@@ -78,19 +81,32 @@ def common_result(results: Sequence[Result]) -> Result:
     return next((result for result in results if DECIDERS[result.settings.matcher].needs_vectors), results[0])
 
 
-def write_bench(path: Path, results: Sequence[Result]) -> None:
-    """A comparison with the record of its run, as one JSON file."""
+def bench_text(results: Sequence[Result]) -> str:
+    """A comparison with the record of its run, as JSON."""
     pair, info = results[0].pair, common_result(results).info
     more = {"fingerprint": pair.fingerprint, "embedding_info": info, "notes": list(pair.notes)}
-    _write_record(path, {**bench_summary(results), **more})
+    return as_json(describe_run(**bench_summary(results), **more))
 
 
-def _write_record(path: Path, facts: dict[str, Any], save: Callable[[], None] = lambda: None) -> None:
-    """Write the record of a run, and save what it is about; if either fails, there is no new record."""
-    record = as_json(describe_run(**facts))
+def write_bench(path: Path, results: Sequence[Result]) -> None:
+    """A comparison with the record of its run, as one JSON file."""
     with atomic(path) as temporary:
-        temporary.write_text(record, encoding="utf-8")
+        put_text(temporary, bench_text(results))
+
+
+def _write_record(path: Path, facts: dict[str, Any], save: Callable[[], None]) -> None:
+    """Write the record of a run, and save what it is about; if either fails, there is no new record."""
+    with atomic(path) as temporary:
+        put_text(temporary, as_json(describe_run(**facts)))
         save()
+
+
+def _check_record(path: Path) -> None:
+    """Refuse to write the record of a run over a file that is none."""
+    check_writable(path)
+    if os.path.lexists(path) and "command" not in read_json(path):
+        remedy = "name another output, or move the file away"
+        raise InputError("is not the record of a run, and would be overwritten", path=path, remedy=remedy)
 
 
 def embed_to_file(
@@ -119,8 +135,10 @@ def embed_to_file(
         raise InputError(f"--seed is {seed}", remedy="give a number from 0 to 2^63 - 1")
     check_hidden(hidden, model)
     checkpoint, run = output.with_suffix(".checkpoint"), output.with_suffix(".json")
-    for path in (output, checkpoint, run):
+    for path in (output, checkpoint):
         check_writable(path)
+    _check_record(run)
+    refuse_inputs([output, run, checkpoint], [folder])
     pair = read_pair(folder, fold)
     check_storable(pair.source, pair.target, output)
     peak_memory.reset_peak()
@@ -181,8 +199,9 @@ def train_to_file(
     )
     check_settings(settings, output=output, device=device)
     checkpoint, run = output.with_suffix(".checkpoint"), output.with_suffix(".json")
-    for path in (checkpoint, run):
-        check_writable(path)
+    check_writable(checkpoint)
+    _check_record(run)
+    refuse_inputs([output, run, checkpoint], [folder, *embedding])
     curves = None if tensorboard is None else tensorboard / output.stem
     if curves is not None:
         check_writable(curves / "events")
@@ -300,12 +319,16 @@ def write_report(run: str | Path, output: str | Path | None = None, *, pair: Gra
             ranks = None
             notes.append(f"{GOLD_RANKS} belongs to other gold links, so it is not known which of them were candidates")
     schema = read_schema(folder)
-    return _write_page(
-        folder / "report.html" if output is None else Path(output),
-        lambda: render_run(
+
+    def render() -> str:
+        return render_run(
             opened.pair, matching, opened.record, trace=opened.trace, gold_ranks=ranks, notes=notes, schema=schema
-        ),
-    )
+        )
+
+    if output is None:
+        check_writable(folder / PAGE)
+        return add_files(folder, {PAGE: render()})[0]
+    return _write_page(Path(output), render)
 
 
 def merge_run(run: str | Path, output: str | Path | None = None, *, pair: GraphPair | None = None) -> dict[str, Any]:
@@ -346,7 +369,10 @@ def merge_run(run: str | Path, output: str | Path | None = None, *, pair: GraphP
             else tables[path.suffix.lower()](temporary)
         )
 
-    written = write_all({path: put(path) for path in paths})
+    if output is None:
+        written = add_files(folder, {path.name: put(path) for path in paths})
+    else:
+        written = write_all({path: put(path) for path in paths})
     notes = []
     if merged.others:
         told = f"{len(merged.others):,} attributes with few values are in the column {OTHER}"
@@ -375,7 +401,7 @@ def _write_page(path: Path, render: Callable[[], str]) -> Path:
     check_writable(path)
     page = render()
     with atomic(path) as temporary:
-        temporary.write_text(page, encoding="utf-8", newline="\n")
+        put_text(temporary, page)
     return path
 
 
@@ -389,6 +415,7 @@ def convert(
     source: str | Path, target: Path, *, to: str = "nt", fold: str | None = None, progress: Progress = silent
 ) -> dict[str, Any]:
     """A pair, a graph or a file of links in another format; what IN is decides."""
+    refuse_inputs([target], [source])
     if is_pair(source):
         pair = read_pair(source, fold)
         notes = (*pair.notes, *write_pair(target, pair, to))

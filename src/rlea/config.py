@@ -29,6 +29,7 @@ PATHS = (
     *("source", "target", "others", "seeds", "valid", "gold", "different", "source_query", "target_query"),
     *("agent", "encoder", "embedding", "output", "log"),
 )
+_HALF = re.compile("[\ud800-\udfff]")
 _PLACE = re.compile(r"\(at line (\d+), column \d+\)")
 
 
@@ -74,6 +75,9 @@ def config_text(settings: AlignSettings, inputs: Mapping[str, str], formats: Ite
     options |= {"format": tuple(formats)} | asdict(settings)
     for name, value in options.items():
         if value not in ("", ()):
+            if _HALF.search(str(_placed(Path.cwd(), name, value))):  # TOML cannot hold it, not even escaped
+                lines.append(f"# {_key(name)} is left out: its path is no UTF-8")
+                continue
             lines.append(f"{_key(name)} = {_toml(_placed(Path.cwd(), name, value))}")
     return "\n".join(lines) + "\n"
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from rlea.clusters import Cluster
 from rlea.deciders import Clock
 from rlea.errors import InputError
 from rlea.io.read import read_different, read_one, row_options
+from rlea.plain_text import cell
 from rlea.progress import Progress, silent
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ CLUSTERS, PAIRS = "clusters.tsv", "pairs.tsv"
 THRESHOLD = 0.5
 # Members of a cluster up to which all pairs are listed; ten thousand equal rows would be fifty million pairs.
 MOST_PAIRED = 50
-_BREAKS = re.compile(r"[\t\n\r]")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -99,32 +98,27 @@ class Duplicates:
 
     def write(self, folder: str | Path) -> list[Path]:
         """clusters.tsv, pairs.tsv and run.json: all of them or none."""
-        from rlea.io.writers.atomic import write_all
+        from rlea.io.writers.run_folder import write_run
         from rlea.io.writers.tsv import put_table
-        from rlea.record import as_json, describe_run
+        from rlea.record import describe_run
 
         folder = Path(folder)
-        record = as_json(
-            describe_run(result=self.summary(), inputs=dict(self.inputs), fingerprint=self.graph.fingerprint)
-        )
+        record = describe_run(result=self.summary(), inputs=dict(self.inputs), fingerprint=self.graph.fingerprint)
         members = [
-            (str(number), entity, _plain(label), f"{mean:.6f}") for number, entity, label, mean in self.cluster_rows()
+            (str(number), entity, cell(label), f"{mean:.6f}") for number, entity, label, mean in self.cluster_rows()
         ]
         pairs = [
-            (one, other, f"{confidence:.6f}", _plain(label), _plain(second))
+            (one, other, f"{confidence:.6f}", cell(label), cell(second))
             for one, other, confidence, label, second in self.pair_rows()
         ]
         heads = ("cluster", "entity", "label", "confidence"), ("one", "other", "confidence", "one_label", "other_label")
         remedy = "give identifiers without tabs and line breaks"
-        return write_all(
-            {
-                folder / CLUSTERS: lambda path: put_table(
-                    path, heads[0], members, shown=folder / CLUSTERS, remedy=remedy
-                ),
-                folder / PAIRS: lambda path: put_table(path, heads[1], pairs, shown=folder / PAIRS, remedy=remedy),
-                folder / "run.json": lambda path: _put_text(path, record),
-            }
-        )
+
+        def put(name: str, head: Sequence[str], rows: Sequence[tuple[str, ...]]) -> Callable[[Path], None]:
+            return lambda path: put_table(path, head, rows, shown=folder / name, remedy=remedy)
+
+        writers = {CLUSTERS: put(CLUSTERS, heads[0], members), PAIRS: put(PAIRS, heads[1], pairs)}
+        return write_run(folder, writers, record, self.inputs.values())
 
 
 def dedupe(
@@ -175,11 +169,3 @@ def dedupe(
     # The surest cluster first, then by the first member.
     order = sorted(found.clusters, key=lambda cluster: (-cluster.confidence, cluster.members))
     return Duplicates(own, order, confidences, len(found.pairs), threshold, clock.seconds, {**inputs, **more})
-
-
-def _plain(label: str) -> str:
-    return _BREAKS.sub(" ", label)
-
-
-def _put_text(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8", newline="\n")

@@ -23,8 +23,8 @@ from rlea.graph.masking import hide
 from rlea.io.read import read, read_different
 from rlea.models import MODELS
 from rlea.progress import Progress, counted, silent, ticking
-from rlea.result import Overlap, Result, write
-from rlea.settings import AlignSettings, check_settings, settle
+from rlea.result import Overlap, Result, check_identifiers, check_output, write
+from rlea.settings import MOST_FUSED, AlignSettings, check_settings, settle
 
 if TYPE_CHECKING:
     from rlea.agent.merging import MergedPair
@@ -34,7 +34,17 @@ if TYPE_CHECKING:
 
 FEWEST_PROMISED = 50  # links from which on a precision can be promised
 
-__all__ = ["AlignSettings", "Result", "align", "compare", "evaluate", "read", "write"]
+__all__ = [
+    "AlignSettings",
+    "Result",
+    "align",
+    "check_identifiers",
+    "check_output",
+    "compare",
+    "evaluate",
+    "read",
+    "write",
+]
 
 
 def align(
@@ -58,8 +68,11 @@ def align(
     >>> result.matching.is_one_to_one
     True
     """
-    settings = settle(AlignSettings.with_options(settings, **options), pair)
+    asked = AlignSettings.with_options(settings, **options)
+    settings = settle(asked, pair)
     check_settings(settings, device=device)
+    if asked.matcher == "auto" and settings.matcher == "best-first":
+        pair = replace(pair, notes=(*pair.notes, names_alone(pair)))
     barred, _ = read_different(different, pair.source, pair.target)
     merged = None
     if settings.cardinality != "1:1":
@@ -70,6 +83,17 @@ def align(
     inputs = make_inputs(own, settings, progress, device, checkpoint).begin(settings)
     result = conclude(own, inputs, decide(inputs))
     return keep_apart(result if merged is None else spread(result, pair, merged), barred)
+
+
+def names_alone(pair: GraphPair) -> str:
+    """The note that a pair is too large for all evidence by default, and what the names leave out."""
+    sides = (("source", pair.source), ("target", pair.target))
+    without = [
+        f"{sum(not name for name in graph.names):,} {side} entities" for side, graph in sides if "" in graph.names
+    ]
+    text = f"a graph has more than {MOST_FUSED:,} entities, so links are found by names alone"
+    text += f", and {' and '.join(without)} have none" if without else ""
+    return f"{text}; --matcher fused takes all evidence, and more time and memory"
 
 
 def compare(

@@ -53,8 +53,9 @@ def memory_gb() -> float | None:
 
 
 def as_json(record: dict[str, Any]) -> str:
-    """Indented JSON with a final newline."""
-    return json.dumps(record, indent=2, ensure_ascii=False, default=str) + "\n"
+    """Indented JSON with a final newline. Bytes of a file name that are no UTF-8 are escaped, as JSON can."""
+    text = json.dumps(record, indent=2, ensure_ascii=False, default=str)
+    return text.encode("utf-8", "backslashreplace").decode() + "\n"
 
 
 PROGRAM = (":/", ":(top,exclude)results", ":(top,exclude)docs")

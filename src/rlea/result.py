@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlea.agent.overlap import FEWEST_KNOWN
 from rlea.deciders import DECIDERS
+from rlea.errors import InputError
 from rlea.evidence import VECTORS
 from rlea.graph.iri import is_blank
 from rlea.graph.schema import Schema
@@ -294,13 +295,12 @@ def write(folder: str | Path, result: Result, *, formats: Sequence[str] = ()) ->
     True
     """
     from rlea.agent.trace import DECISIONS
-    from rlea.config import RUN_CONFIG, config_text
+    from rlea.config import PATHS, RUN_CONFIG, config_text
     from rlea.evaluation.gold_ranks import GOLD_RANKS
-    from rlea.io.writers import ALWAYS, LINK_FILES, LinkRows, MappingSet, justification_of, write_links
-    from rlea.io.writers.schema import SCHEMA_FILES, SCHEMA_SSSOM, schema_files, schema_sssom
+    from rlea.io.writers import ALWAYS, LinkRows, MappingSet, justification_of, write_links
+    from rlea.io.writers.schema import schema_files, schema_sssom
     from rlea.io.writers.tsv import put_links_tsv
-    from rlea.merging import MERGED_FILES
-    from rlea.record import DOUBTFUL, as_json
+    from rlea.record import DOUBTFUL
 
     pair, settings = result.pair, result.settings
     record, page = render(result)
@@ -317,7 +317,7 @@ def write(folder: str | Path, result: Result, *, formats: Sequence[str] = ()) ->
         mapping_date=record["time"][:10],
         justification=justification_of(uses, looks_around),
     )
-    extra: dict[str, Any] = {"run.json": as_json(record), "report.html": page}
+    extra: dict[str, Any] = {"report.html": page}
     extra[RUN_CONFIG] = config_text(settings, pair.inputs, formats)
     kept = {DECISIONS: result.trace, GOLD_RANKS: result.gold_ranks}
     extra |= {name: part.put for name, part in kept.items() if part is not None}
@@ -326,13 +326,35 @@ def write(folder: str | Path, result: Result, *, formats: Sequence[str] = ()) ->
         extra[DOUBTFUL] = lambda path: put_links_tsv(path, LinkRows.of(doubtful, pair.source, pair.target))
     extra |= schema_files(result.schema)
     extra |= schema_sssom(result.schema, {*pair.source.attributes, *pair.target.attributes}, about)
-    is_run = (Path(folder) / "run.json").exists()  # else what is there is somebody else's
     rows = LinkRows.of(result.matching, pair.source, pair.target)
     wanted = tuple(dict.fromkeys([*ALWAYS, *formats]))
-    written = write_links(folder, rows, formats=wanted, about=about, extra=extra)
-    others = [file for name, file in LINK_FILES.items() if name not in wanted]
-    for name in (*kept, *SCHEMA_FILES, SCHEMA_SSSOM, DOUBTFUL, *others, *MERGED_FILES):
-        is_input = str((Path(folder) / name).absolute()) in pair.inputs.values()
-        if is_run and name not in extra and not is_input:
-            (Path(folder) / name).unlink(missing_ok=True)  # of an earlier run, whose links are gone
-    return written
+    places = {**pair.inputs, "agent": settings.agent, "encoder": settings.encoder}
+    inputs = [path for name, path in places.items() if name in PATHS and path]
+    inputs += [name for name in settings.embedding if name not in MODELS]
+    return write_links(folder, rows, formats=wanted, about=about, extra=extra, record=record, inputs=inputs)
+
+
+def check_output(folder: str | Path, inputs: Iterable[str | Path | None] = (), formats: Sequence[str] = ()) -> None:
+    """Refuse a folder where `write` would destroy an input or a file of somebody else's: asked before the work."""
+    from rlea.agent.trace import DECISIONS
+    from rlea.config import RUN_CONFIG
+    from rlea.evaluation.gold_ranks import GOLD_RANKS
+    from rlea.io.writers import ALWAYS, LINK_FILES
+    from rlea.io.writers.run_folder import check_free
+    from rlea.io.writers.schema import SCHEMA_FILES, SCHEMA_SSSOM
+    from rlea.record import DOUBTFUL
+
+    links = [LINK_FILES[name] for name in (*ALWAYS, *formats)]
+    others = ("report.html", RUN_CONFIG, DECISIONS, GOLD_RANKS, DOUBTFUL, *SCHEMA_FILES, SCHEMA_SSSOM)
+    check_free(folder, (*links, *others), [one for one in inputs if one])
+
+
+def check_identifiers(pair: GraphPair) -> None:
+    """Refuse identifiers that the files of a run cannot hold: asked before the work."""
+    from rlea.io.writers.tsv import can_hold
+
+    for side, graph in (("source", pair.source), ("target", pair.target)):
+        for text in (*graph.entities, *graph.relations, *graph.attributes):
+            if not can_hold(text):
+                what = f"the {side} graph has the identifier {text[:80]!r}, which holds a tab, line break or zero byte"
+                raise InputError(what, remedy="correct it there: no file of links could hold it")

@@ -7,8 +7,7 @@ run has not found follows from the others.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -19,6 +18,7 @@ from rlea.errors import InputError
 from rlea.graph import GraphPair, KnowledgeGraph
 from rlea.io.read import read_one, row_options
 from rlea.pipeline import align
+from rlea.plain_text import cell
 from rlea.progress import Progress, silent
 from rlea.settings import AlignSettings
 
@@ -30,7 +30,6 @@ CLUSTERS, PAIRS = "clusters.tsv", "pairs.tsv"
 # not found counts as 0: two sure links and a missing one are a cluster.
 LEAST = 0.2
 FEWEST = 3  # graphs
-_BREAKS = re.compile(r"[\t\n\r]")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -99,15 +98,15 @@ class SeveralResult:
 
     def write(self, folder: str | Path) -> list[Path]:
         """clusters.tsv, pairs.tsv and run.json: all of them or none."""
-        from rlea.io.writers.atomic import write_all
+        from rlea.io.writers.run_folder import write_run
         from rlea.io.writers.tsv import put_table
-        from rlea.record import as_json, describe_run
+        from rlea.record import describe_run
 
         folder = Path(folder)
         prints = {name: graph.fingerprint for name, graph in zip(self.names, self.graphs, strict=True)}
-        record = as_json(describe_run(result=self.summary(), fingerprints=prints))
+        record = describe_run(result=self.summary(), fingerprints=prints)
         members = [
-            (str(number), graph, entity, _BREAKS.sub(" ", label), f"{confidence:.6f}")
+            (str(number), graph, entity, cell(label), f"{confidence:.6f}")
             for number, graph, entity, label, confidence in self.cluster_rows()
         ]
         pairs = []
@@ -122,15 +121,12 @@ class SeveralResult:
             ("graph", "one", "other_graph", "other", "confidence"),
         )
         remedy = "give identifiers without tabs and line breaks"
-        return write_all(
-            {
-                folder / CLUSTERS: lambda path: put_table(
-                    path, heads[0], members, shown=folder / CLUSTERS, remedy=remedy
-                ),
-                folder / PAIRS: lambda path: put_table(path, heads[1], pairs, shown=folder / PAIRS, remedy=remedy),
-                folder / "run.json": lambda path: _put_text(path, record),
-            }
-        )
+
+        def put(name: str, head: Sequence[str], rows: Sequence[tuple[str, ...]]) -> Callable[[Path], None]:
+            return lambda path: put_table(path, head, rows, shown=folder / name, remedy=remedy)
+
+        writers = {CLUSTERS: put(CLUSTERS, heads[0], members), PAIRS: put(PAIRS, heads[1], pairs)}
+        return write_run(folder, writers, record)
 
 
 def align_several(
@@ -202,7 +198,3 @@ def _names(paths: Sequence[str]) -> list[str]:
         stem if stem and stems.count(stem) == 1 else f"{stem or 'graph'}-{place}"
         for place, stem in enumerate(stems, start=1)
     ]
-
-
-def _put_text(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8", newline="\n")

@@ -7,12 +7,14 @@ name of the file at fault. The same table serves the readers, called directly, a
 from __future__ import annotations
 
 import bz2
+import contextlib
 import gzip
 import io
 import json
 import lzma
 import os
 import pickle
+import struct
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -27,6 +29,7 @@ from safetensors.numpy import save
 from rlea.errors import InputError
 from rlea.io.read import read
 from rlea.io.readers import is_pair, read_graph, read_pair
+from rlea.io.readers.columns import quiet_panics
 from rlea.io.readers.link_files import looks_like_links, read_link_rows
 from rlea.io.readers.links import read_matching_and_gold
 from rlea.io.readers.vectors import read_embeddings
@@ -165,6 +168,18 @@ def npy(array: Any, *, allow_pickle: bool = False) -> bytes:
     return saved(lambda stream: np.save(stream, array, allow_pickle=allow_pickle))
 
 
+def npy_of(header: str) -> bytes:
+    text = header.ljust(117).encode() + b"\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text + bytes(48)
+
+
+def eight_bits() -> bytes:
+    """A safetensors file with numbers of a type that numpy does not have."""
+    told = {side: {"dtype": "F8_E4M3", "shape": [1, 2], "data_offsets": [0, 2]} for side in ("source",)}
+    text = json.dumps(told).encode()
+    return struct.pack("<Q", len(text)) + text + bytes(2)
+
+
 IDS = "".join(f"http://{side}/{number}\n" for side in "st" for number in (1, 2, 3))
 VECTORS = np.arange(12, dtype=np.float32).reshape(6, 2)
 
@@ -281,6 +296,7 @@ BAD_GRAPHS = [
     ("x.csv", "head,rel,tail\na,r,b\n", "line 1", "no column relation", "'rel'"),
     ("x.csv", "head,relation,tail,tail\na,r,b,c\n", "line 1", "tail twice"),
     ("x.csv", "a;r;b\n", "line 1", "commas"),
+    ("x.csv", '""\n', "nothing but empty fields"),
     ("x.csv", "a,r,b\na,,b\n", "line 2", "relation"),
     ("x.tsv", "head\trelation\ttail\n", "no triples"),
     ("x.parquet", "not at all", "Parquet"),
@@ -339,6 +355,7 @@ BAD_SEEDS = [
     ("x.csv", "http://s/1,http://t/1,1.5\n", "line 1", "'1.5'"),
     ("x.tsv", "source\ttarget\tconfidence\nhttp://s/1\thttp://t/1\tnan\n", "line 2", "'nan'"),
     ("x.csv", "a,b,c,d\n", "line 1", "4 fields"),
+    ("x.csv", '""\n""\n', "nothing but empty fields"),
     ("x.parquet", parquet({"left": ["a"], "right": ["b"]}), "no column source"),
     ("x.parquet", parquet({"source": ["http://s/1", "z", "y"], "target": ["http://t/1"] * 3}), "row 2", "'z'"),
     ("x.jsonl", '{"source": "http://s/1", "target": "http://t/1"}\n["http://s/1"]\n', "line 2", "no link"),
@@ -373,6 +390,18 @@ BAD_WORD2VEC = [
     ("7 2\n" + W2V, "line 7", "promises 7"),
     ("6 3\n" + W2V, "line 2", "2 numbers where 3"),
     ("0 2\n", "no vectors"),
+    ("² ²\n" + W2V, "line 1", "1 numbers where 2"),
+    ("6 99999999999999999999999\n" + W2V, "line 1", "1 numbers where 2"),
+    ("6 2000000000\n" + W2V, "line 2", "2 numbers where 2000000000"),
+]
+# Headers of .npy files over the numbers of a good one.
+BAD_NPY = [
+    "{'descr': '<f4', 'fortran_order': False, 'shape': (9999999999, 2), }",
+    "{'descr': '<f4', 'fortran_order': False, 'shape': (-1, 2), }",
+    "{'descr': '<f4', 'fortran_order': False, 'shape': (True, 2), }",
+    "{'descr': ((((((",
+    "(" * 5000,
+    "",
 ]
 # Arguments of `safetensors`.
 BAD_SAFETENSORS = [
@@ -494,6 +523,7 @@ OTHERS = [
         "vectors",
         "2 and 1 dimensions",
     ),
+    (vectors("x.safetensors", {"x.safetensors": eight_bits()}), "x.safetensors", "'source' of a type", "float32"),
     (vectors("x.safetensors", {"x.safetensors": "hello"}), "x.safetensors", "cut off"),
     (pykeen(lambda: torch_model(np.ones((7, 2)))), "entity_to_id.tsv.gz", "6 labels for the 7 vectors"),
 ]
@@ -507,6 +537,7 @@ CASES: list[tuple[Build, tuple[str, ...]]] = [
     *[(word2vec(text), ("x.vec", *words)) for text, *words in BAD_WORD2VEC],
     *[(safetensors(**more), ("x.safetensors", *words)) for more, *words in BAD_SAFETENSORS],
     *[(safetensors_of(text), ("x.safetensors", *words)) for text, *words in BAD_METADATA],
+    *[(vectors("x.npy", {"x.npy": npy_of(header), "x.ids": IDS}), ("x.npy", "no .npy file")) for header in BAD_NPY],
     *[(pykeen(model), ("trained_model.pkl", *words)) for model, *words in BAD_MODELS],
     *[(pykeen(labels=labels), ("entity_to_id.tsv.gz", *words)) for labels, *words in BAD_LABELS],
     *[(build, tuple(words)) for build, *words in OTHERS],
@@ -572,3 +603,34 @@ def test_good_files_pass(build: Build, tmp_path: Path) -> None:
     """What the cases spoil is good before: no case may fail for another reason than its own."""
     argv = build(tmp_path)
     assert read_as_command(argv) is None  # type: ignore[func-returns-value]
+
+
+def test_a_message_is_a_sentence_however_long_the_identifier() -> None:
+    with pytest.raises(InputError) as caught:
+        read([("a", "r", "b")], [("c", "r", "d")], seeds={"q" * 70_000: "c"})
+    assert len(str(caught.value)) < 3000
+
+
+def test_half_a_character_in_an_iri_is_left_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "x.nt").write_text("<urn:rlea:%ED%A0%80> <http://r> <urn:rlea:b%20c> .\n")
+    assert read_graph(tmp_path / "x.nt").entities == ("b c", "urn:rlea:%ED%A0%80")
+
+
+def test_damaged_parquet_prints_nothing_of_its_own(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Some damage makes the parser panic, which prints where in its source that was."""
+    pl.DataFrame({"head": ["a"] * 99, "relation": ["r"] * 99, "tail": ["b"] * 99}).write_parquet(tmp_path / "good")
+    good, chance = (tmp_path / "good").read_bytes(), np.random.default_rng(1)
+    for _ in range(150):
+        spoilt = bytearray(good)
+        for place in chance.integers(len(good), size=4).tolist():
+            spoilt[place] = int(chance.integers(256))
+        (tmp_path / "x.parquet").write_bytes(spoilt)
+        with contextlib.suppress(InputError):
+            read_graph(tmp_path / "x.parquet")
+    assert capfd.readouterr() == ("", "")
+
+
+def test_what_others_print_while_parquet_is_read_is_not_lost(capfd: pytest.CaptureFixture[str]) -> None:
+    with quiet_panics():
+        os.write(2, b"progress")
+    assert capfd.readouterr().err == "progress"

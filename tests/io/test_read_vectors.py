@@ -8,7 +8,10 @@ import pytest
 from safetensors.numpy import save_file
 
 from rlea.errors import InputError
+from rlea.io.read import read
 from rlea.io.readers.vectors import read_embeddings
+from rlea.io.writers.vectors import write_embeddings
+from rlea.pipeline import align
 from rlea.search.embeddings import Embeddings
 from small_graphs import only_entities
 
@@ -101,3 +104,24 @@ def test_an_identifier_of_both_graphs_has_one_vector(tmp_path: Path) -> None:
     embeddings = read_embeddings(tmp_path / "x.vec", only_entities("a", "b"), only_entities("b"))
     np.testing.assert_array_equal(embeddings.source, [[1, 2], [3, 4]])
     np.testing.assert_array_equal(embeddings.target, [[3, 4]])
+
+
+@pytest.mark.parametrize("measure", ["cosine", "inner", "manhattan"])
+@pytest.mark.parametrize("scale", [1e-30, 1e12, 1e19, 1e37])
+def test_vectors_of_any_size_give_the_links_of_vectors_around_one(measure, scale, tmp_path):
+    """A power of two near `scale`, so that no digit is lost on the way to the file."""
+    ring = [(f"{{0}}{n}", "next", f"{{0}}{(n + 1) % 20}") for n in range(20)]
+    pair = read(*([(h.format(side), r, t.format(side)) for h, r, t in ring] for side in "ab"))
+    planted = np.random.default_rng(0).standard_normal((20, 8)).astype(np.float32)
+    found = []
+    for factor in (1.0, 2.0 ** round(np.log2(scale))):
+        vectors = (planted * factor).astype(np.float32)
+        write_embeddings(
+            tmp_path / "x.safetensors", Embeddings(vectors, vectors.copy(), "x", measure), pair.source, pair.target
+        )
+        own = [
+            align(pair, matcher=one, embedding=(str(tmp_path / "x.safetensors"),))
+            for one in ("mutual", "hungarian", "best-first")
+        ]
+        found.append([list(zip(one.matching.source_ids, one.matching.target_ids, strict=True)) for one in own])
+    assert found[0] == found[1]

@@ -2,6 +2,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from rlea.errors import InputError
 from rlea.models.checkpoint import load_checkpoint, remove_checkpoint, save_checkpoint
@@ -58,3 +59,28 @@ def test_places_that_cannot_be_written_are_said(tmp_path: Path):
     assert sorted(file.name for file in tmp_path.iterdir()) == ["file", "folder"]
     with pytest.raises(InputError, match="is not a training checkpoint"):
         load_checkpoint(tmp_path / "folder", {})
+
+
+def test_the_checkpoint_of_an_unfinished_run_is_not_removed_by_another(tmp_path):
+    path = tmp_path / "training.checkpoint"
+    path.write_bytes(b"of another process")
+    remove_checkpoint(path)
+    assert path.exists()
+    save_checkpoint(path, {"x": np.ones(2)}, {"run": {"seed": 1}})
+    remove_checkpoint(path)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("state", ["[" * 100_000, "[1]", "7", '{"run": 7}', "{}"])
+def test_a_checkpoint_with_odd_json_is_refused(state, tmp_path):
+    path = tmp_path / "x.checkpoint"
+    save_file({"x": np.ones(2)}, path, metadata={"state": state})
+    with pytest.raises(InputError, match=r"x\.checkpoint: is "):
+        load_checkpoint(path, {"seed": 1})
+
+
+def test_a_number_that_is_none_is_found_before_the_training(tmp_path):
+    path = tmp_path / "x.checkpoint"
+    save_checkpoint(path, {"x": np.array([1.0, np.nan])}, {"run": {}})
+    with pytest.raises(InputError, match="NaN"):
+        load_checkpoint(path, {})

@@ -35,9 +35,12 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def run(folder, tmp_path):
-    """A copy of it, to be spoilt."""
+    """A copy of it, to be spoilt: its record lists no files, as those of earlier versions did."""
     shutil.copytree(folder, tmp_path / "copy")
-    return tmp_path / "copy" / "out"
+    out = tmp_path / "copy" / "out"
+    record = json.loads((out / "run.json").read_text())
+    (out / "run.json").write_text(json.dumps({**record, "files": {}}))
+    return out
 
 
 def test_the_page_is_made_again_to_the_byte(run, run_cli, tmp_path):
@@ -128,6 +131,19 @@ def test_bad_folders_end_in_one_sentence_and_leave_nothing(run, run_cli, tmp_pat
     assert words in " ".join(done.err.split())
     assert done.err.count("\n") == 1
     assert not (tmp_path / "new").exists()
+
+
+def test_a_file_that_is_not_that_of_the_record_is_seen(folder, run_cli, tmp_path):
+    """As where a run was killed after its links and before its record."""
+    shutil.copytree(folder, tmp_path / "copy")
+    run = tmp_path / "copy" / "out"
+    assert run_cli("report", run).code == 0
+    links = (run / "links.tsv").read_text()
+    (run / "links.tsv").write_text(links.rpartition("\n")[0].rpartition("\n")[0] + "\n")
+    for command in (["report", run], ["explain", run, "e1"], ["merge", run]):
+        done = run_cli(*command)
+        assert done.code == 2
+        assert "links.tsv: is not the file that run.json lists" in " ".join(done.err.split())
 
 
 def test_a_mistyped_folder_is_helped(run, run_cli):

@@ -50,7 +50,7 @@ from rlea.evidence.collect import Evidence
 from rlea.evidence.vectors import vector_channels
 from rlea.evidence.words import CODES
 from rlea.graph import GraphPair, Ids, Links, choose_pool
-from rlea.io.agent_files import load_agent_file, save_agent_file
+from rlea.io.agent_files import check_like, load_agent_file, save_agent_file, whole_agent
 from rlea.matching import Matching, keep_sure
 from rlea.progress import Progress, silent
 from rlea.search.embeddings import Embeddings
@@ -713,14 +713,20 @@ class Aligner:
         about, arrays = load_agent_file(path)
         if about.get("format") != FORMAT:
             raise InputError("is no trained agent of this version", path=path, remedy="train it again")
-        try:
+        with whole_agent(path):
             return Aligner._from_file(about, arrays)
-        except (KeyError, TypeError, ValueError) as problem:
-            what = f"{problem} is missing" if isinstance(problem, KeyError) else problem
-            raise InputError(f"is no whole agent: {what}", path=path, remedy="train it again") from problem
 
     @staticmethod
     def _from_file(about: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Aligner:
+        check_like(about["settings"], asdict(AgentSettings()), "settings")
+        check_like(about["weights"], asdict(Weights(0.0)), "weights")
+        for name in ("calibration", "final_calibration"):
+            if about[name] is not None or name == "calibration":
+                check_like(about[name], asdict(Calibration()), name)
+        if not all(isinstance(row, dict) and isinstance(row.get("stage"), str) for row in about["history"]):
+            raise ValueError("history is no list of rows with their stage")
+        if not isinstance(about["encoder"], str) or not isinstance(about["seed"], int):
+            raise ValueError("encoder or seed has another type")
         settings = AgentSettings.from_dict(about["settings"])
         agent = Aligner(channels=about["channels"], encoder=about["encoder"], seed=about["seed"], settings=settings)
         agent.layout = tuple((name, tuple(columns)) for name, columns in about["layout"])

@@ -32,7 +32,8 @@ def compiling_ahead() -> Iterator[subprocess.Popen[bytes] | None]:
         yield None
         return
     quiet = subprocess.DEVNULL
-    begun = subprocess.Popen([sys.executable, "-m", __name__], stdin=quiet, stdout=quiet, stderr=quiet)
+    # -P: without it, `-m` would import numba.py from the folder that the command is run in.
+    begun = subprocess.Popen([sys.executable, "-P", "-m", __name__], stdin=quiet, stdout=quiet, stderr=quiet)
     try:
         yield begun
     finally:

@@ -6,7 +6,6 @@ import os
 
 from rlea.cli import align, dedupe, files, serve, study
 from rlea.cli.options import app
-from rlea.views.terminal import as_text, err
 
 __all__ = ["align", "app", "dedupe", "files", "main", "serve", "study"]
 
@@ -15,20 +14,12 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
 def main() -> None:
-    """Run the command line; bad input ends in one sentence and exit code 2, never in a traceback."""
-    from rlea.errors import InputError
+    """Run the command line; whatever goes wrong ends in one sentence and a code other than 0, never in a traceback."""
+    from rlea.cli.failures import end_on_terminate, forgiving_output, tell
 
+    forgiving_output()
     try:
-        app()
-    except InputError as problem:
-        err.print(f"[red]Error:[/red] {as_text(str(problem))}", soft_wrap=True, highlight=False)
-        raise SystemExit(2) from None
-    except MemoryError:
-        err.print(
-            "[red]Error:[/red] out of memory; try --pool test, or --matcher best-first with fewer --candidates.",
-            soft_wrap=True,
-        )
-        raise SystemExit(1) from None
-    except OSError as problem:
-        err.print(f"[red]Error:[/red] {as_text(str(problem))}.", soft_wrap=True, highlight=False)
-        raise SystemExit(1) from None
+        with end_on_terminate():
+            app()
+    except Exception as problem:
+        raise SystemExit(tell(problem)) from None

@@ -36,11 +36,13 @@ def demo(
     from rlea import commands, pipeline
     from rlea.agent.compile_ahead import compiling_ahead, finish_compiling
     from rlea.io.read import read_demo
+    from rlea.io.writers.run_folder import add_files, claimed
     from rlea.settings import AlignSettings, check_settings
 
-    with progress_bars(quiet or json_) as report, compiling_ahead() as begun:
+    with claimed(output), progress_bars(quiet or json_) as report, compiling_ahead() as begun:
         settings = AlignSettings(pool="all")
         check_settings(settings, output=output / "links.tsv")
+        pipeline.check_output(output)
         pair = read_demo()
         results = []
         for result in pipeline.compare(pair, [*CLASSIC, "fused"], settings, progress=report):
@@ -48,7 +50,7 @@ def demo(
             if len(results) == len(CLASSIC):
                 finish_compiling(begun, report)
         written = pipeline.write(output, results[-1])
-        commands.write_bench(output / "bench.json", results)
+        add_files(output, {"bench.json": commands.bench_text(results)})
     if json_:
         print_json({"rows": [result.summary() for result in results], "output": [str(path) for path in written]})
         return
@@ -189,13 +191,14 @@ def align(
     from rlea.deciders import Clock
     from rlea.graph.masking import parse_hidden
     from rlea.io.writers import check_formats
+    from rlea.io.writers.run_folder import claimed
     from rlea.plan import plan_stages
     from rlea.settings import AlignSettings, check_settings
 
     if options.is_given(context, "source") and not options.is_given(context, "target"):
         target = None  # that of a configuration belongs to its own source
     formats = check_formats(format)
-    with progress_bars(quiet or json_, verbose=verbose, log=log) as report:
+    with claimed(output), progress_bars(quiet or json_, verbose=verbose, log=log) as report:
         settings = AlignSettings(
             matcher=matcher,
             embedding=tuple(embedding or ()),
@@ -216,6 +219,9 @@ def align(
             seed=seed,
         )
         check_settings(settings, output=None if output is None else output / "links.tsv", device=device)
+        if output is not None:
+            inputs = (source, target, *(others or ()), seeds, valid, gold, different, source_query, target_query)
+            pipeline.check_output(output, (*inputs, agent, encoder, *settings.embedding), formats)
         if others and target is not None:
             given = {"--seeds": seeds, "--valid": valid, "--gold": gold, "--fold": fold, "--different": different}
             rows = {"id_column": id_column, "name_column": name_column, "columns": columns}
@@ -239,6 +245,8 @@ def align(
                 columns=columns,
                 progress=report,
             )
+        if output is not None:
+            pipeline.check_identifiers(pair)
         report.expect(plan_stages(pair, settings))
         checkpoint = None if output is None else output / "training.checkpoint"
         result = pipeline.align(
@@ -253,7 +261,7 @@ def align(
         print_json(result.summary())
         return
     out.print(f"[bold]{as_text(describe(pair))}[/bold]")
-    terminal.show_notes(pair, quiet)
+    terminal.show_notes(result.pair, quiet)
     out.print(terminal.result_table(result))
     terminal.show_overlap(result)
     terminal.show_cautions(result)

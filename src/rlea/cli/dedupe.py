@@ -41,11 +41,11 @@ def dedupe(
     Example:  rlea dedupe customers.csv --output out
     """
     from rlea import duplicates
-    from rlea.io.writers.atomic import check_writable
+    from rlea.io.writers.run_folder import check_free, claimed
 
-    if output is not None:
-        check_writable(output / duplicates.CLUSTERS)
-    with progress_bars(quiet or json_) as report:
+    with claimed(output), progress_bars(quiet or json_) as report:
+        if output is not None:
+            check_free(output, (duplicates.CLUSTERS, duplicates.PAIRS), [graph, *([different] if different else [])])
         found = duplicates.dedupe(
             graph,
             id_column=id_column,

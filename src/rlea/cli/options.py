@@ -9,6 +9,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 from rich.table import Table
 
+from rlea.cli import failures
 from rlea.evidence import CHANNELS
 from rlea.views.terminal import out, print_json
 
@@ -169,8 +170,10 @@ Log = Annotated[
 @app.callback(invoke_without_command=True)
 def about(
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error of the program.")] = False,
 ) -> None:
     """Options before the command."""
+    failures.SHOW = debug
     if version:
         import rlea
 

@@ -315,7 +315,9 @@ def choose_pool(pair: GraphPair, pool: str = "auto") -> tuple[str, Ids, Ids]:
     if pool == "test":
         if not len(pair.test):
             raise InputError("--pool test needs test links and there are none", remedy="use --pool all")
-        source, target = np.unique(pair.test.source_ids), np.unique(pair.test.target_ids)
+        # Seeds that gold contradicts are not matched anew.
+        source = np.setdiff1d(pair.test.source_ids, pair.train.source_ids)
+        target = np.setdiff1d(pair.test.target_ids, pair.train.target_ids)
     else:
         source = np.setdiff1d(np.arange(pair.source.num_entities, dtype=np.int32), pair.train.source_ids)
         target = np.setdiff1d(np.arange(pair.target.num_entities, dtype=np.int32), pair.train.target_ids)

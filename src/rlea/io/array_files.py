@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rlea.errors import InputError
 
@@ -31,6 +34,23 @@ def load_arrays(
     return arrays, about
 
 
+def content_hash(arrays: Mapping[str, Any], about: Mapping[str, Any]) -> str:
+    """SHA-256 of arrays and of the JSON about them, by which damage is seen."""
+    digest = hashlib.sha256(json.dumps(about, sort_keys=True).encode())
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(f"{name} {array.dtype} {array.shape}\n".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+def check_hash(path: str | Path, arrays: Mapping[str, Any], about: dict[str, Any], remedy: str) -> None:
+    """Take the hash out of what is said about arrays, and refuse a file that was changed; older files have none."""
+    known = about.pop("sha256", None)
+    if known is not None and known != content_hash(arrays, about):
+        raise InputError("is damaged: it is not as it was written", path=path, remedy=remedy)
+
+
 def put_safetensors(
     path: Path, arrays: Mapping[str, Any], about: Mapping[str, Any], *, sort_keys: bool = False
 ) -> None:
@@ -44,11 +64,48 @@ def put_safetensors(
 
 def load_safetensors(path: str | Path, problem: str, remedy: str) -> tuple[Any, dict[str, Any]]:
     """The JSON about the arrays, {} where there is none, and the arrays; an unreadable file is the `problem`."""
+    metadata, arrays = read_safetensors(path, problem, remedy)
+    try:
+        return json.loads(metadata.get("rlea", "{}")), arrays
+    except (ValueError, RecursionError) as error:
+        raise InputError(problem, path=path, remedy=remedy) from error
+
+
+def read_safetensors(path: str | Path, problem: str, remedy: str) -> tuple[dict[str, str], dict[str, NDArray[Any]]]:
+    """The metadata and the arrays of a safetensors file; an unreadable file is the `problem`."""
     from safetensors import SafetensorError, safe_open
 
+    kind = "an array of an unknown type"
     try:
         with safe_open(path, framework="numpy") as file:
-            about = json.loads((file.metadata() or {}).get("rlea", "{}"))
-            return about, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            metadata = file.metadata() or {}
+            arrays = {}
+            for name in file.keys():  # noqa: SIM118
+                kind = f"the array {name[:40]!r} of a type that cannot be read"
+                arrays[name] = file.get_tensor(name)
+            return metadata, arrays
+    except (AttributeError, TypeError) as error:  # numpy knows no such numbers, as those of eight bits
+        raise InputError(f"has {kind}", path=path, remedy="store numbers, best of type float32") from error
     except (OSError, SafetensorError, ValueError) as error:
         raise InputError(problem, path=path, remedy=remedy) from error
+
+
+def read_npy(path: Path) -> NDArray[Any]:
+    """The array in a .npy file. Never pickles: loading one would run whatever code its author put into it."""
+    remedy = "save a plain array of numbers with numpy.save(..., allow_pickle=False)"
+    try:
+        with path.open("rb") as stream:
+            version = np.lib.format.read_magic(stream)
+            header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+            shape, _, kind = header[version](stream)
+            is_object = kind.hasobject
+            size = math.prod(shape) * kind.itemsize
+            # Before the memory is taken. A negative length makes the size wrong as well.
+            if not is_object and (min(shape, default=1) < 0 or size > path.stat().st_size - stream.tell()):
+                raise ValueError("the array is larger than the file")
+            stream.seek(0)
+            if not is_object:
+                return np.lib.format.read_array(stream, allow_pickle=False)
+    except Exception as error:  # the header is read as Python, so a damaged one can be any error of its parser
+        raise InputError("is no .npy file or is cut off", path=path, remedy=remedy) from error
+    raise InputError("holds pickled objects, which are never loaded", path=path, remedy=remedy)

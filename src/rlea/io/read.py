@@ -10,6 +10,7 @@ from typing import Any
 from rlea.demo import demo_folder
 from rlea.errors import InputError
 from rlea.graph import GraphPair, KnowledgeGraph
+from rlea.io.limits import check_lengths
 from rlea.io.readers import read_pair
 from rlea.io.readers.link_files import LinkFile, read_link_rows
 from rlea.io.readers.links import make_pair
@@ -99,7 +100,10 @@ def read(
             inputs = {"demo": "yes"}
         elif fold is not None:
             inputs["fold"] = fold
-        return replace(read_pair(source, fold), inputs=inputs)
+        pair = read_pair(source, fold)
+        for side, graph in (("source", pair.source), ("target", pair.target)):
+            check_lengths(graph, f"the {side} graph")
+        return replace(pair, inputs=inputs)
     if fold is not None:
         raise InputError("--fold is for benchmark folders", remedy="leave it out for two graphs of your own")
     sides = {"source": source, "target": target}
@@ -111,6 +115,7 @@ def read(
             graphs.append(read_place(one, query=queries[side], limit=endpoint_limit, rows=own, progress=progress))
         else:
             graphs.append(graph_in_memory(one, side))
+        check_lengths(graphs[-1], f"the {side} graph")
     known = {name for graph in graphs for name in (*graph.attributes, *graph.relations)}
     for column in rows[0].columns:
         if not known & {column} and column not in (*_names_of(rows, "id"), *_names_of(rows, "name")):
@@ -175,7 +180,9 @@ def read_one(
     if isinstance(graph, KnowledgeGraph):
         return graph, {}
     if is_path(graph) or is_paths(graph):
-        return read_place(graph, rows=rows, progress=progress), {"graph": recorded(graph)} if is_path(graph) else {}
+        own = read_place(graph, rows=rows, progress=progress)
+        check_lengths(own, "the graph")
+        return own, {"graph": recorded(graph)} if is_path(graph) else {}
     return graph_in_memory(graph, "graph"), {}
 
 

@@ -13,6 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlea.errors import InputError
+from rlea.io.array_files import check_hash, content_hash, read_safetensors
+
+_own: set[str] = set()  # real paths of checkpoints that this process has written, or has gone on from
 
 
 def save_checkpoint(path: Path, arrays: Mapping[str, NDArray[Any]], state: Mapping[str, Any]) -> None:
@@ -24,10 +27,13 @@ def save_checkpoint(path: Path, arrays: Mapping[str, NDArray[Any]], state: Mappi
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-        save_file(whole, partial, metadata={"state": json.dumps(dict(state), sort_keys=True)})
+        plain = json.loads(json.dumps(dict(state)))
+        told = json.dumps(plain | {"sha256": content_hash(whole, plain)}, sort_keys=True)
+        save_file(whole, partial, metadata={"state": told})
         with partial.open("rb") as file:
             os.fsync(file.fileno())
         partial.replace(path)
+        _own.add(os.path.realpath(path))
     except (OSError, SafetensorError) as problem:
         reason = (getattr(problem, "strerror", None) or str(problem)).lower()
         remedy = "make room, or choose a folder that you may write to"
@@ -38,9 +44,14 @@ def save_checkpoint(path: Path, arrays: Mapping[str, NDArray[Any]], state: Mappi
 
 
 def remove_checkpoint(path: Path) -> None:
-    """Remove a checkpoint, and what a run that was killed while writing it has left."""
-    path.unlink(missing_ok=True)
-    _partial(path).unlink(missing_ok=True)
+    """Remove a checkpoint of this run, and what a run that was killed while writing it has left.
+
+    One that this run neither wrote nor went on from belongs to another, which is not finished.
+    """
+    if os.path.realpath(path) in _own:
+        _own.discard(os.path.realpath(path))
+        path.unlink(missing_ok=True)
+        _partial(path).unlink(missing_ok=True)
 
 
 def _partial(path: Path) -> Path:
@@ -50,18 +61,21 @@ def _partial(path: Path) -> Path:
 
 def load_checkpoint(path: Path, run: Mapping[str, Any]) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     """Arrays and state of a checkpoint whose `state["run"]` equals `run`; anything else is refused."""
-    from safetensors import SafetensorError, safe_open
-
     remedy = "delete the file to train afresh, or name another"
+    metadata, arrays = read_safetensors(path, "is not a training checkpoint", remedy)
     try:
-        with safe_open(path, framework="numpy") as file:
-            state = json.loads((file.metadata() or {})["state"])
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, KeyError, ValueError) as problem:
+        state = json.loads(metadata["state"])
+        made = state.get("run")
+    except (KeyError, ValueError, RecursionError, AttributeError) as problem:
         raise InputError("is not a training checkpoint", path=path, remedy=remedy) from problem
-    made = state.get("run")
+    check_hash(path, arrays, state, remedy)
+    if any(np.isnan(array).any() for array in arrays.values() if array.dtype.kind == "f"):
+        raise InputError("is a damaged checkpoint: it has numbers that are none (NaN)", path=path, remedy=remedy)
+    if not isinstance(made, dict):
+        made = {}
     if made != json.loads(json.dumps(dict(run))):
-        differing = sorted(key for key in {*run, *made} if run.get(key) != made.get(key)) if made else ["run"]
+        differing = sorted(key for key in {*run, *made} if run.get(key) != made.get(key))
         message = f"is the checkpoint of another run (its {', '.join(differing)} differ)"
         raise InputError(message, path=path, remedy=remedy)
+    _own.add(os.path.realpath(path))
     return arrays, state

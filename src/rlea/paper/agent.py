@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from rlea.errors import InputError
 from rlea.graph import GraphPair, KnowledgeGraph, Links, choose_pool
-from rlea.io.agent_files import load_agent_file, save_agent_file
+from rlea.io.agent_files import load_agent_file, save_agent_file, whole_agent
 from rlea.matching import Matching, Task
 from rlea.models.checkpoint import load_checkpoint, save_checkpoint
 from rlea.models.training import choose_device as choose_device
@@ -202,14 +202,15 @@ class Agent:
         about, weights = load_agent_file(path)
         if about.get("format") != FORMAT:
             raise InputError("is no trained agent of this version", path=path, remedy="train it again")
-        agent = Agent(settings_of(about["settings"]), seed=about["seed"], device=device)
-        dim = weights["trunk.encoder.layers.0.weight"].shape[1]
-        agent.policy = Policy(dim, agent.settings.policy).to(agent.device)
-        agent.policy.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()})
-        agent.history = about["history"]
-        agent.best_episode = about["best_episode"]
-        agent.space = about["space"]
-        return agent
+        with whole_agent(path):
+            agent = Agent(settings_of(about["settings"]), seed=about["seed"], device=device)
+            dim = weights["trunk.encoder.layers.0.weight"].shape[1]
+            agent.policy = Policy(dim, agent.settings.policy).to(agent.device)
+            agent.policy.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()})
+            agent.history = about["history"]
+            agent.best_episode = about["best_episode"]
+            agent.space = about["space"]
+            return agent
 
     # ---- parts of training ------------------------------------------------------------------------------------------
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,6 +18,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 
 from rlea.errors import InputError
+from rlea.plain_text import json_line, visible
 from rlea.progress import Overall, StageLog, counted, silent, tell_left
 from rlea.record import command
 
@@ -32,12 +31,11 @@ out = Console(emoji=False)  # a name may contain ":smile:"
 err = Console(stderr=True, emoji=False)
 
 WIDEST = len("agent: null models")  # of the names of stages
-_CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 
 
 def as_text(text: str) -> str:
     """Text from users, safe for markup: neither rich nor the terminal takes any of it as a command."""
-    return escape(_CONTROL.sub(" ", text))
+    return escape(visible(text))
 
 
 class Reporter:
@@ -165,7 +163,8 @@ def progress_lines(every: float = 30.0) -> Report:
 
 def print_json(value: Any) -> None:
     """Plain JSON on standard output, without colours or line breaks."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, default=str) + "\n")
+    is_utf = (sys.stdout.encoding or "utf-8").lower().startswith("utf")
+    sys.stdout.write(json_line(value, only_ascii=not is_utf) + "\n")
 
 
 def describe(pair: GraphPair) -> str:

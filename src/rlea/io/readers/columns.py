@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +16,7 @@ from typing import Any
 import polars as pl
 
 from rlea.errors import InputError
+from rlea.io.limits import UNPACKED, UNPACKED_FREE
 from rlea.io.readers.text import check_file, check_filled, ragged, read_text, shown, split_tabs, suffix_of
 
 TABLE_SUFFIXES = (".tsv", ".csv", ".parquet", ".txt")
@@ -127,6 +132,8 @@ def split_commas(
         raise InputError(problem, path=path, line=begin, remedy=remedy) from error
     finally:
         csv.field_size_limit(limit)
+    if not fields:
+        raise InputError("has nothing but empty fields", path=path, remedy="give a file with at least one row")
     columns = [pl.Series(str(number), values, dtype=pl.String) for number, values in enumerate(fields)]
     return pl.DataFrame([*columns, pl.Series("line", lines, dtype=pl.UInt32)])
 
@@ -144,11 +151,51 @@ def _check_header(path: Path, header: Sequence[str], columns: Columns, line: int
             raise InputError(f"has the column {name} twice", path=path, line=line, remedy=remedy)
 
 
+def parquet_columns(path: Path) -> list[str]:
+    """The names of the columns; none if the file cannot be read, of which its reader says more."""
+    try:
+        with quiet_panics():
+            return list(pl.read_parquet_schema(path))
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
+        return []
+
+
+@contextmanager
+def quiet_panics() -> Iterator[None]:
+    """Keep what a panic in compiled code prints from the terminal; the exception that follows is caught.
+
+    It writes to the system's standard error itself, so that is put aside. What others wrote there meanwhile is written
+    again, unless there was a panic.
+    """
+    sys.stderr.flush()
+    try:
+        kept = os.dup(2)
+    except OSError:  # there is no standard error
+        yield
+        return
+    with tempfile.TemporaryFile() as aside:
+        os.dup2(aside.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+            aside.seek(0)
+            text = aside.read()
+            if text and b"panicked at" not in text:
+                os.write(2, text)
+
+
 def read_parquet(path: Path) -> pl.DataFrame:
     """The frame of a Parquet file."""
     check_file(path)
     try:
-        return pl.read_parquet(path)
+        with quiet_panics():
+            # A column of one value takes no room in the file, however many rows it has.
+            rows = pl.scan_parquet(path, glob=False).select(pl.len()).collect().item()
+            if 8 * rows * len(pl.read_parquet_schema(path)) > max(UNPACKED_FREE, UNPACKED.value * path.stat().st_size):
+                raise UNPACKED.exceeded("unpacks to more than {} times its size", path)
+            return pl.read_parquet(path, glob=False)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         remedy = "write it again as Parquet, or give TSV or CSV"
         raise InputError("is no Parquet file or is damaged", path=path, remedy=remedy) from error

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from rlea.errors import InputError
+from rlea.io.limits import UNPACKED, UNPACKED_FREE
 
 _PIECE = 1 << 16  # bytes of an archive at a time; unpacked they may be a thousand times as many
 
@@ -58,6 +59,25 @@ class _Pieces(io.RawIOBase):
         return len(part)
 
 
+class _Limited(io.RawIOBase):
+    """An unpacked stream that may not be many times as large as its archive, or a few bytes would fill the memory."""
+
+    def __init__(self, stream: IO[bytes], path: Path) -> None:
+        self._stream, self._path = stream, path
+        self._left = max(UNPACKED_FREE, UNPACKED.value * path.stat().st_size)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        piece = self._stream.read(min(len(buffer), _PIECE))
+        self._left -= len(piece)
+        if self._left < 0:
+            raise UNPACKED.exceeded("unpacks to more than {} times its size", self._path)
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+
 # Extension -> the first bytes of such files, and what opens them.
 _PACKINGS: dict[str, tuple[bytes, Callable[[IO[bytes]], Any]]] = {
     ".gz": (b"\x1f\x8b", lambda raw: gzip.GzipFile(fileobj=raw)),
@@ -99,7 +119,7 @@ def unpacked(path: Path) -> Iterator[IO[bytes]]:
                 yield raw
                 return
             with _PACKINGS[packing][1](raw) as stream:
-                yield cast(IO[bytes], stream)
+                yield cast(IO[bytes], io.BufferedReader(_Limited(stream, path), _PIECE))
     except (EOFError, zlib.error, lzma.LZMAError) as error:
         raise _broken(path, packing) from error
     except OSError as error:

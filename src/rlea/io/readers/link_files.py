@@ -17,11 +17,10 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from rlea.errors import InputError
-from rlea.io.readers.columns import Columns, Table, named_table, read_table
+from rlea.io.readers.columns import Columns, Table, named_table, parquet_columns, read_table
 from rlea.io.readers.rdf import RDF_FORMATS, parse_rdf
 from rlea.io.readers.text import error_at, read_text, shown, split_tabs, suffix_of
 
@@ -163,8 +162,4 @@ def looks_like_links(path: str | Path) -> bool:
 
 
 def _has_link_columns(path: Path) -> bool:
-    try:
-        names = list(pl.read_parquet_schema(path))
-    except pl.exceptions.PolarsError:
-        return False
-    return set(LINKS.required) <= set(LINKS.named(names))
+    return set(LINKS.required) <= set(LINKS.named(parquet_columns(path)))

@@ -39,14 +39,17 @@ def make_pair(
     """A pair with its links: train, valid and test in this order, None for a split without a file.
 
     The splits are made disjoint. A link with an entity of an earlier split is left out with a note: if it
-    is the same link, the training has seen it, and if not, it contradicts that link.
+    is the same link, the training has seen it, and if not, it contradicts that link. Only where people give their own
+    seeds (`default_pool` is "all"), gold links that contradict one stay: nothing can find them any more, so they count
+    as missed, and wrong seeds cannot raise a score. Links of confidence 0 are left out: they are said to be wrong.
     """
     source, target = graphs
     all_notes = [*source.notes, *target.notes, *notes]
     separated: list[Links] = []
     target_of: dict[int, int] = {}
     source_of: dict[int, int] = {}
-    for file in splits:
+    seeds: list[tuple[int, int]] = []
+    for place, file in enumerate(splits):
         if file is None:
             separated.append(Links.empty())
             continue
@@ -55,7 +58,15 @@ def make_pair(
         kept, same, contradicting = _sift(ids, target_of, source_of)
         all_notes += split.notes
         all_notes += _left_out(file, same, "that also stand in another split")
-        all_notes += _left_out(file, contradicting, "that contradict a link of another split")
+        if place == len(splits) - 1 and more.get("default_pool") == "all":
+            ends = [set(side) for side in zip(*seeds, strict=True)] or [set(), set()]
+            missed = [link for link in contradicting if link[1] in ends[0] or link[2] in ends[1]]
+            contradicting = [link for link in contradicting if link[1] not in ends[0] and link[2] not in ends[1]]
+            kept = sorted([*kept, *missed], key=lambda link: link[1])
+            all_notes += _counted(file, missed, "contradict a seed, and count as missed")
+        elif place == 0:
+            seeds = [(first, second) for _, first, second in kept]
+        all_notes += _left_out(file, [row for row, _, _ in contradicting], "that contradict a link of another split")
         separated.append(Links.of([first for _, first, _ in kept], [second for _, _, second in kept]))
     train, valid, test = separated
     return GraphPair(name, source, target, train, valid, test, notes=tuple(all_notes), **more)
@@ -72,13 +83,15 @@ def place_links(file: LinkFile, source: KnowledgeGraph, target: KnowledgeGraph) 
     pairs = zip(map(source.entity_index.get, file.sources), map(target.entity_index.get, file.targets), strict=True)
     coded = [(row, s, t) for row, (s, t) in enumerate(pairs) if s is not None and t is not None]
     unknown = sorted({*range(len(file))}.difference(row for row, _, _ in coded))
-    kept, repeated, contradicting = _sift(coded, {}, {})
+    wrong = {row for row, confidence in enumerate(file.confidences.tolist()) if confidence == 0}
+    kept, repeated, contradicting = _sift([link for link in coded if link[0] not in wrong], {}, {})
     if 2 * len(unknown) > len(file):
         raise _mostly_unknown(file, unknown, source, target)
     notes = [*file.notes]
     notes += _left_out(file, unknown, "whose entities the graphs do not have")
+    notes += _left_out(file, sorted(wrong), "of confidence 0")
     notes += _left_out(file, repeated, "that stand there more than once")
-    notes += _left_out(file, contradicting, "that contradict an earlier link of the same entity")
+    notes += _left_out(file, [row for row, _, _ in contradicting], "that contradict an earlier link of the same entity")
     kept.sort(key=lambda link: link[1])  # so that nothing downstream depends on the order of lines in a file
     links = Links.of([first for _, first, _ in kept], [second for _, _, second in kept])
     return PlacedLinks(file, tuple(row for row, _, _ in kept), links, tuple(notes))
@@ -86,17 +99,19 @@ def place_links(file: LinkFile, source: KnowledgeGraph, target: KnowledgeGraph) 
 
 def _sift(
     links: Iterable[tuple[int, int, int]], target_of: dict[int, int], source_of: dict[int, int]
-) -> tuple[list[tuple[int, int, int]], list[int], list[int]]:
-    """New links (row, source, target), and the rows of those that are known or contradict a known one.
+) -> tuple[list[tuple[int, int, int]], list[int], list[tuple[int, int, int]]]:
+    """New links (row, source, target), the rows of those that are known, and those that contradict a known one.
 
     New links are added to `target_of` and `source_of`.
     """
-    new, known, contradicting = [], [], []
+    new: list[tuple[int, int, int]] = []
+    known: list[int] = []
+    contradicting: list[tuple[int, int, int]] = []
     for row, first, second in links:
         if target_of.get(first) == second:
             known.append(row)
         elif first in target_of or second in source_of:
-            contradicting.append(row)
+            contradicting.append((row, first, second))
         else:
             target_of[first], source_of[second] = second, first
             new.append((row, first, second))
@@ -136,12 +151,21 @@ def read_matching_and_gold(links: str | Path, gold: str | Path) -> tuple[Matchin
 
 def _left_out(file: LinkFile, rows: Sequence[int], reason: str) -> list[str]:
     """A note on rows that were left out, none where there are none."""
-    if not rows:
-        return []
-    first = min(rows)
-    example = f"{shown(file.sources[first])} - {shown(file.targets[first])}"
-    place = f"the first at {file.unit} {file.numbers[first]} ({example})"
-    return [f"{file.path.name}: left out {len(rows)} of {len(file)} links {reason}, {place}"]
+    return (
+        [f"{file.path.name}: left out {len(rows)} of {len(file)} links {reason}, {_first(file, rows)}"] if rows else []
+    )
+
+
+def _counted(file: LinkFile, links: Sequence[tuple[int, int, int]], what: str) -> list[str]:
+    """A note on links that are of another kind than the rest, none where there are none."""
+    first = _first(file, [row for row, _, _ in links]) if links else ""
+    return [f"{file.path.name}: {len(links)} of {len(file)} links {what}, {first}"] if links else []
+
+
+def _first(file: LinkFile, rows: Sequence[int]) -> str:
+    row = min(rows)
+    example = f"{shown(file.sources[row])} - {shown(file.targets[row])}"
+    return f"the first at {file.unit} {file.numbers[row]} ({example})"
 
 
 def _mostly_unknown(

@@ -36,6 +36,7 @@ RDF_FORMATS = {
 LINE_FORMATS = ("N_TRIPLES", "N_QUADS")  # one statement per line
 
 _PARSER_PLACE = re.compile(r"^Parser error at line \d+ .*?columns? \d+(?: and (?:line \d+ column )?\d+)?: ")
+_HALF = re.compile("[\ud800-\udfff]")
 # What the parser calls a blank node that has no label of its own: a random number, another one in every run.
 _RANDOM_LABEL = re.compile(r"[0-9a-f]{24,32}")
 
@@ -184,7 +185,8 @@ def _identifiers(*iris: pl.Series) -> Sequence[pl.Series]:
     ours = distinct.filter(distinct.str.starts_with(PREFIX)).to_list()
     if not ours:
         return iris
-    identifiers = {iri: from_iri(iri) for iri in ours}
+    # Half of a character (%ED%A0%80) is no text that a file could hold: such an IRI stays as it is.
+    identifiers = {iri: text for iri in ours if not _HALF.search(text := from_iri(iri))}
     return [column.cast(pl.String).replace(identifiers).cast(column.dtype) for column in iris]
 
 

@@ -17,7 +17,8 @@ from typing import Any
 import polars as pl
 
 from rlea.errors import InputError
-from rlea.io.readers.columns import read_parquet, split_commas
+from rlea.io.limits import check_archive
+from rlea.io.readers.columns import quiet_panics, read_parquet, split_commas
 from rlea.io.readers.text import SAVE_AS_UTF8, check_file, check_text, read_bytes, shown, split_tabs, suffix_of
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
@@ -200,8 +201,10 @@ def _read_excel(path: Path) -> list[RowTable]:
         import fastexcel
     except ImportError as error:
         raise _missing(path, "fastexcel") from error
+    check_archive(path)
     try:
-        sheets = pl.read_excel(path, sheet_id=0, raise_if_empty=False)
+        with quiet_panics():
+            sheets = pl.read_excel(path, sheet_id=0, raise_if_empty=False)
     except (fastexcel.FastExcelError, pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         remedy = "check the file, or give CSV"
         raise InputError("is no Excel file or is damaged", path=path, remedy=remedy) from error

@@ -16,6 +16,7 @@ import polars as pl
 from rlea.errors import InputError
 from rlea.graph import LITERAL_COLUMNS, KnowledgeGraph
 from rlea.graph.name_attribute import BONUS, name_likeness, says_name
+from rlea.io.readers.columns import parquet_columns
 from rlea.io.readers.compression import unpacked
 from rlea.io.readers.row_files import (
     ROW_SUFFIXES,
@@ -90,11 +91,8 @@ def has_rows(path: Path) -> bool:
     """Whether a file of tables has a row per entity, by its first rows; if not, it is one of triples."""
     suffix = suffix_of(path)
     if suffix == ".parquet":
-        try:
-            header = pl.read_parquet_schema(path)
-        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
-            return False  # whoever reads it says what is wrong
-        return not set(TABLES["triples"].required) <= set(TABLES["triples"].named(list(header)))
+        header = parquet_columns(path)
+        return bool(header) and not set(TABLES["triples"].required) <= set(TABLES["triples"].named(header))
     if suffix not in TEXT_SUFFIXES:
         return True
     with unpacked(path) as stream:

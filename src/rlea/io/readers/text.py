@@ -41,6 +41,8 @@ def check_file(path: Path) -> None:
         raise InputError("is a folder where a file is expected", path=path, remedy="give the path of a file")
     if not path.exists():
         raise InputError("there is no such file", path=path, remedy="check the path")
+    if not path.is_file():  # a pipe would be waited for without end
+        raise InputError("is a pipe or a device", path=path, remedy="write its content to a file, and give that")
 
 
 def is_empty(path: Path) -> bool:

@@ -13,6 +13,7 @@ Vectors are put in the order of the graphs' entities; those of other identifiers
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,12 +25,15 @@ from numpy.typing import NDArray
 
 from rlea.errors import InputError
 from rlea.graph import KnowledgeGraph
+from rlea.io.array_files import read_npy, read_safetensors
 from rlea.io.readers.pykeen import LABEL_FILE, MODEL_FILE, is_pykeen_folder, read_pykeen
 from rlea.io.readers.text import check_file, error_at, read_text, shown, suffix_of
 from rlea.search.embeddings import MEASURES, Embeddings
 
 Matrix = NDArray[np.float32]
 FORMAT = 1  # the newest form of the metadata in safetensors files that is understood here
+
+_REACH = 20  # largest exponent of two that vectors may have: products of a million by a million are far from the end
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +75,21 @@ def read_embeddings(path: str | Path, source: KnowledgeGraph, target: KnowledgeG
         problem = f"the source and target vectors have {dims[0]} and {dims[1]} dimensions"
         raise InputError(problem, path=path, remedy="give vectors of one common space")
     first, second = _in_order(blocks[0], source, "source"), _in_order(blocks[1], target, "target")
-    return Embeddings(first, second, name, measure, info)
+    return Embeddings(*_within_reach(first, second), name, measure, info)
+
+
+def _within_reach(first: Matrix, second: Matrix) -> tuple[Matrix, Matrix]:
+    """Vectors whose products, and the squares of these, single precision can hold.
+
+    Both sides are multiplied by one power of two, which changes no digit and the order of no two scores.
+    """
+    largest = max(float(np.abs(side).max(initial=0.0)) for side in (first, second))
+    exponent = math.frexp(largest)[1]
+    if abs(exponent) <= _REACH:
+        return first, second
+    # In double precision: the factor itself may be larger than a single-precision number can be.
+    factor = math.ldexp(1.0, -exponent)
+    return (first * np.float64(factor)).astype(np.float32), (second * np.float64(factor)).astype(np.float32)
 
 
 def _in_order(block: _Block, graph: KnowledgeGraph, side: str) -> Matrix:
@@ -131,15 +149,7 @@ def _read_npy(path: Path) -> _Block:
     if not beside:
         remedy = "write the identifiers of the rows there, one per line"
         raise InputError(f"there is no {path.with_suffix('.ids').name} beside it", path=path, remedy=remedy)
-    try:
-        with path.open("rb") as stream:
-            # Never pickles: loading one would run whatever code its author put into it.
-            raw = np.lib.format.read_array(stream, allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
-        is_object = "bject" in str(error)
-        problem = "holds pickled objects, which are never loaded" if is_object else "is no .npy file or is cut off"
-        remedy = "save a plain array of numbers with numpy.save(..., allow_pickle=False)"
-        raise InputError(problem, path=path, remedy=remedy) from error
+    raw = read_npy(path)
     matrix = _numeric(path, raw, "the array")
     texts = [line.removesuffix("\r") for line in read_text(beside[0]).removesuffix("\n").split("\n")]
     if len(texts) != len(matrix):
@@ -150,20 +160,14 @@ def _read_npy(path: Path) -> _Block:
 
 
 def _read_safetensors(path: Path) -> tuple[tuple[_Block, _Block], str, str, dict[str, Any]]:
-    from safetensors import SafetensorError, safe_open
-
     check_file(path)
     remedy = "write it with the matrices source and target and the metadata rlea, a JSON object with their identifiers"
     matrices: dict[str, Matrix] = {}
-    try:
-        with safe_open(path, framework="np") as file:
-            metadata: dict[str, str] = file.metadata() or {}
-            for side in ("source", "target"):
-                if side not in file.keys():  # noqa: SIM118
-                    raise InputError(f"has no matrix {side}", path=path, remedy=remedy)
-                matrices[side] = _numeric(path, file.get_tensor(side), f"the matrix {side}")
-    except (SafetensorError, OSError, TypeError) as error:
-        raise InputError("is no safetensors file or is cut off", path=path, remedy="write the file again") from error
+    metadata, arrays = read_safetensors(path, "is no safetensors file or is cut off", "write the file again")
+    for side in ("source", "target"):
+        if side not in arrays:
+            raise InputError(f"has no matrix {side}", path=path, remedy=remedy)
+        matrices[side] = _numeric(path, arrays[side], f"the matrix {side}")
     about = _metadata(path, metadata, remedy)
     source, target = (_safetensors_block(path, matrix, side, about, remedy) for side, matrix in matrices.items())
     measure = about.get("measure", "cosine")
@@ -213,7 +217,7 @@ def _read_word2vec(path: Path, graphs: Sequence[KnowledgeGraph]) -> _Block:
     text = read_text(path)
     lines = [(number, line.strip()) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
     header = lines[0][1].split()
-    if len(header) == 2 and all(field.isdigit() for field in header):
+    if len(header) == 2 and all(field.isdecimal() and len(field) < 20 for field in header):
         promised, dim = int(header[0]), int(header[1])
         lines = lines[1:]
         if len(lines) != promised:
@@ -225,6 +229,10 @@ def _read_word2vec(path: Path, graphs: Sequence[KnowledgeGraph]) -> _Block:
         dim = Counter(len(line.split()) for _, line in lines).most_common(1)[0][0] - 1
     if dim < 1 or not lines:
         raise InputError("has no vectors", path=path, line=1, remedy="write an identifier and its numbers on each line")
+    # Before the memory is taken: a number is one character at least, and a space before it.
+    short = next((place for place in lines if len(place[1]) < 2 * dim), None)
+    if short is not None:
+        raise _too_few(path, short[0], len(short[1].split()) - 1, dim)
     identifiers: list[str] = []
     matrix = np.empty((len(lines), dim), dtype=np.float32)
     for row, (number, line) in enumerate(lines):
@@ -233,9 +241,7 @@ def _read_word2vec(path: Path, graphs: Sequence[KnowledgeGraph]) -> _Block:
         words = identifier.split()
         is_too_long = len(words) > 1 and not is_entity and _is_number(words[-1])
         if len(fields) < dim or is_too_long:
-            problem = f"has {len(words) + len(fields) - 1} numbers where {dim} are needed"
-            remedy = "give every line an identifier and the same number of numbers"
-            raise InputError(problem, path=path, line=number, remedy=remedy)
+            raise _too_few(path, number, len(words) + len(fields) - 1, dim)
         try:
             with np.errstate(over="ignore"):
                 matrix[row] = [float(field) for field in fields]
@@ -245,6 +251,11 @@ def _read_word2vec(path: Path, graphs: Sequence[KnowledgeGraph]) -> _Block:
             raise InputError(problem, path=path, line=number, remedy=remedy) from error
         identifiers.append(identifier)
     return _block(path, matrix, path, identifiers, "line", [number for number, _ in lines])
+
+
+def _too_few(path: Path, line: int, found: int, dim: int) -> InputError:
+    remedy = "give every line an identifier and the same number of numbers"
+    return InputError(f"has {found} numbers where {dim} are needed", path=path, line=line, remedy=remedy)
 
 
 def _is_number(text: str) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlea.errors import InputError
+from rlea.io.limits import ENTITIES, NESTING
 from rlea.io.readers.text import check_text, decoded, read_bytes
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 _INVALID_TOKEN = 4  # expat's code for a character that may not stand where it does
 _DECLARATION = re.compile(rb"""\A\s*<\?xml\s[^>]*?\bencoding\s*=\s*["']([A-Za-z][A-Za-z0-9._-]*)["']""")
+_REFERENCE = re.compile(r"&([^&;\s]+);")
 _IN_TEXT = re.compile(r"""\A(\s*<\?xml\s[^>]*?)\s+encoding\s*=\s*["'][^"']*["']""")
 
 
@@ -27,10 +29,10 @@ def read_xml(path: Path) -> str:
     from xml.parsers import expat
 
     text = _IN_TEXT.sub(r"\1", _decode(path))
-    error = _xml_error(text)
+    error = _xml_error(text, path)
     if error is not None and error.code == _INVALID_TOKEN:
         # Expat knows the letters of an old Unicode only, such as é but not ș; without them it judges the rest.
-        error = _xml_error(re.sub(r"[^\x00-\x7f]", "x", text))
+        error = _xml_error(re.sub(r"[^\x00-\x7f]", "x", text), path)
     if error is not None:
         problem = f"is no well-formed XML ({expat.errors.messages[error.code]})"
         remedy = "correct it there, or fetch the file again if it was cut off"
@@ -61,10 +63,40 @@ def _decode(path: Path) -> str:
     return text
 
 
-def _xml_error(text: str) -> ExpatError | None:
+def _xml_error(text: str, path: Path) -> ExpatError | None:
+    """What expat finds wrong; entities and nesting beyond the limits are raised as they are met.
+
+    The RDF parser expands every entity that is declared, used or not, and expat only those that are used.
+    """
     from xml.parsers import expat
 
     checker = expat.ParserCreate("utf-8", namespace_separator=" ")
+    lengths: dict[str, int] = {}
+    total = depth = 0
+    deepest = NESTING.value
+
+    def declare(name: str, is_parameter: bool, value: str | None, *places: str | None) -> None:
+        nonlocal total
+        references = [] if value is None else _REFERENCE.findall(value)
+        lengths[name] = len(value or "") + sum(lengths.get(one, 0) for one in references)
+        total += lengths[name]
+        if total > ENTITIES.value:
+            problem = "declares entities that stand for more than {} characters"
+            raise ENTITIES.exceeded(problem, path, checker.CurrentLineNumber)
+
+    def begin(name: str, attributes: list[str]) -> None:
+        nonlocal depth
+        depth += 1
+        if depth > deepest:
+            raise NESTING.exceeded("has more than {} elements within each other", path, checker.CurrentLineNumber)
+
+    def end(name: str) -> None:
+        nonlocal depth
+        depth -= 1
+
+    checker.EntityDeclHandler = declare
+    checker.ordered_attributes = True
+    checker.StartElementHandler, checker.EndElementHandler = begin, end
     try:
         checker.Parse(text.encode(), True)
     except expat.ExpatError as error:

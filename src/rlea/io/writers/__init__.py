@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from rlea.errors import InputError
 from rlea.io.writers.alignment_api import put_links_alignment
 from rlea.io.writers.atomic import atomic, check_writable, write_all
 from rlea.io.writers.link_tables import put_links_csv, put_links_jsonl, put_links_parquet
 from rlea.io.writers.rows import LinkRows, blank_note
+from rlea.io.writers.run_folder import put_text, write_run
 from rlea.io.writers.sameas import put_links_sameas
 from rlea.io.writers.sssom import MappingSet, justification_of, put_links_sssom
 from rlea.io.writers.tsv import put_links_tsv
@@ -51,20 +54,28 @@ def write_links(
     formats: Sequence[str] = ALWAYS,
     about: MappingSet | None = None,
     extra: Mapping[str, str | Callable[[Path], None]] | None = None,
+    record: Mapping[str, Any] | None = None,
+    inputs: Iterable[str | Path] = (),
 ) -> list[Path]:
     """Write links in several formats into a folder, all files together or none, and return their paths.
 
-    `about` is what the SSSOM file says about itself; `extra` has further files of the same result, such as the record
-    of the run: name -> text, or the function that writes the file.
+    `about` is what the SSSOM file says about itself; `extra` has further files of the same result: name -> text, or
+    the function that writes the file. With a `record` the folder is that of a run made from `inputs` (`write_run`).
     """
     folder = Path(folder)
-    writers: dict[Path, Callable[[Path], None]] = {}
+    writers: dict[str, str | Callable[[Path], None]] = {}
     for name in check_formats(",".join(formats)):
-        path = folder / LINK_FILES[name]
-        writers[path] = _writer(name, path, rows, about)
-    for file_name, content in (extra or {}).items():
-        writers[folder / file_name] = _text_writer(content) if isinstance(content, str) else content
-    return write_all(writers)
+        file_name = LINK_FILES[name]
+        writers[file_name] = _writer(name, folder / file_name, rows, about)
+    writers |= extra or {}
+    if record is not None:
+        return write_run(folder, writers, record, inputs)
+    return write_all(
+        {
+            folder / name: partial(put_text, text=content) if isinstance(content, str) else content
+            for name, content in writers.items()
+        }
+    )
 
 
 def check_formats(names: str) -> tuple[str, ...]:
@@ -91,10 +102,3 @@ def write_links_file(path: str | Path, rows: LinkRows, *, about: MappingSet | No
 def _writer(name: str, path: Path, rows: LinkRows, about: MappingSet | None) -> Callable[[Path], None]:
     written = rows if name == "tsv" else rows.without_blank()
     return lambda temporary: _LINK_FORMATS[name][1](temporary, written, about or MappingSet(), path)
-
-
-def _text_writer(content: str) -> Callable[[Path], None]:
-    def put(path: Path) -> None:
-        path.write_text(content, encoding="utf-8", newline="\n")
-
-    return put

@@ -54,12 +54,28 @@ def staged(paths: Sequence[str | Path]) -> Iterator[list[Path]]:
         _rename(list(zip(temporaries, places, strict=True)))
         for folder in {place.parent for place in places}:
             _sync(folder)
-    except BaseException:
+    except BaseException as error:
         for temporary in temporaries:
             with suppress(OSError):  # report the first error, not one of the cleanup
                 temporary.unlink(missing_ok=True)
         _remove_folders(made)
+        # Libraries have errors of their own for a disk that is full.
+        if isinstance(error, Exception) and type(error).__module__.partition(".")[0] in ("safetensors", "polars"):
+            reason = " ".join(str(error).split())[:200]
+            remedy = "make room, or choose another folder"
+            raise InputError(f"cannot be written ({reason})", path=places[0], remedy=remedy) from error
         raise
+
+
+@contextmanager
+def made_folder(path: str | Path) -> Iterator[None]:
+    """The folder of a file for the time of the block, and for good if something was put there."""
+    made: list[Path] = []
+    try:
+        _make_folder(Path(os.path.realpath(path)), made)
+        yield
+    finally:
+        _remove_folders(made)
 
 
 def check_writable(path: str | Path) -> None:
@@ -67,11 +83,8 @@ def check_writable(path: str | Path) -> None:
 
     For a folder of results, ask for one of the files in it.
     """
-    made: list[Path] = []
-    try:
-        _make_folder(Path(os.path.realpath(path)), made)
-    finally:
-        _remove_folders(made)
+    with made_folder(path):
+        pass
 
 
 def _temporary(place: Path) -> Path:

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 from rlea.io.writers.rows import LinkRows
+from rlea.plain_text import cell
 
 FIELDS = ("source", "target", "confidence", "source_label", "target_label")
 
@@ -17,7 +18,9 @@ def put_links_csv(path: Path, rows: LinkRows) -> None:
         table = csv.writer(file, lineterminator="\n")
         columns = _columns(rows)
         table.writerow(columns)
-        table.writerows(zip(*(columns | {"confidence": rows.printed_confidences()}).values(), strict=True))
+        columns |= {"confidence": rows.printed_confidences()}
+        columns |= {name: [cell(str(label)) for label in columns[name]] for name in FIELDS[3:] if name in columns}
+        table.writerows(zip(*columns.values(), strict=True))
 
 
 def put_links_parquet(path: Path, rows: LinkRows) -> None:

@@ -22,6 +22,7 @@ from urllib.parse import quote
 from rlea.graph.iri import PREFIX, from_iri
 from rlea.io.writers.iris import strict_iri
 from rlea.io.writers.rows import LinkRows
+from rlea.plain_text import cell
 
 # The format fixes the first six; the others are what people expect to see. Any other namespace gets ns1, ns2, ...
 _KNOWN = {
@@ -141,7 +142,7 @@ def _uri(identifier: str) -> str:
 
 def _label(text: str) -> str:
     """A label on one line, quoted as in CSV where it holds quotes."""
-    text = _BLANK.sub(" ", text).strip()
+    text = cell(_BLANK.sub(" ", text).strip())
     return '"' + text.replace('"', '""') + '"' if '"' in text else text
 
 

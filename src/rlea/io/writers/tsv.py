@@ -8,25 +8,31 @@ from pathlib import Path
 
 from rlea.errors import InputError
 from rlea.io.writers.rows import LinkRows
+from rlea.plain_text import cell
 
 # Without quoting or escapes, which readers disagree about, these would break a row.
-_BREAKS = re.compile(r"[\t\n\r]")
+_BREAKS = re.compile(r"[\t\n\r\x00]")
 
 
 def put_links_tsv(path: Path, rows: LinkRows, *, shown: str | Path | None = None) -> None:
     """Write links, the most confident first, with the names of both entities where they are known.
 
-    Tabs and line breaks in a name become blanks: it is for people to read. Where there are blank nodes, two columns
-    have the paths to them. Errors name `shown`.
+    Names are for people to read: tabs and line breaks become blanks, and none is a formula. Where there are blank
+    nodes, two columns have the paths to them. Errors name `shown`.
     """
     header, columns = ["source", "target", "confidence"], [rows.sources, rows.targets, rows.printed_confidences()]
     if rows.source_names or not len(rows):
         header += ["source_label", "target_label"]
-        columns += [[_BREAKS.sub(" ", name) for name in names] for names in (rows.source_names, rows.target_names)]
+        columns += [[cell(name) for name in names] for names in (rows.source_names, rows.target_names)]
     if rows.source_paths:
         header += ["source_path", "target_path"]
         columns += [[_BREAKS.sub(" ", one) for one in paths] for paths in (rows.source_paths, rows.target_paths)]
     put_table(path, header, zip(*columns, strict=True), shown=shown)
+
+
+def can_hold(field: str) -> bool:
+    """Whether a text can be a field of such a file, and be read again."""
+    return _BREAKS.search(field) is None
 
 
 def put_table(
@@ -44,8 +50,8 @@ def put_table(
             file.write("\t".join(names) + "\n")
         for row in rows:
             line = "\t".join(row)
-            if line.count("\t") != len(row) - 1 or "\n" in line or "\r" in line:
-                field = next(field for field in row if _BREAKS.search(field))
-                problem = f"cannot hold {field[:80]!r}, which has a tab or a line break in it"
+            if line.count("\t") != len(row) - 1 or "\n" in line or "\r" in line or "\0" in line:
+                field = next(field for field in row if not can_hold(field))
+                problem = f"cannot hold {field[:80]!r}, which has a tab, a line break or a zero byte in it"
                 raise InputError(problem, path=shown or path, remedy=remedy)
             file.write(line + "\n")

@@ -10,14 +10,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlea.agent.trace import Trace
+from rlea.agent.trace import DECISIONS, Trace
 from rlea.deciders import DECIDERS
 from rlea.errors import InputError
+from rlea.evaluation.gold_ranks import GOLD_RANKS
 from rlea.graph import GraphPair, Ids
+from rlea.graph.schema import SCHEMA_FILES
 from rlea.io.readers.link_files import LinkFile
-from rlea.record import as_dict, as_rows
+from rlea.io.writers.run_folder import check_whole
+from rlea.record import DOUBTFUL, as_dict, as_rows
 
 POOLS = ("auto", "test", "all")
+READ = ("links.tsv", DOUBTFUL, DECISIONS, GOLD_RANKS, *SCHEMA_FILES)  # what views read of a run
 REMEDY = "give the folder that `rlea align --output` wrote"
 
 
@@ -34,13 +38,14 @@ def read_record(folder: Path) -> dict[str, Any]:
         raise InputError(f"is {what} not the folder of a run", path=folder, remedy=remedy)
     try:
         record = as_dict(json.loads(path.read_text(encoding="utf-8")))
-    except (ValueError, OSError) as problem:
+    except (ValueError, RecursionError, OSError) as problem:
         raise InputError("cannot be read as the record of a run", path=path, remedy=REMEDY) from problem
     result = as_dict(record.get("result"))
     texts = [record.get("fingerprint"), *(result.get(name) for name in ("matcher", "embedding", "pool"))]
     is_whole = all(isinstance(text, str) for text in texts)
     if not is_whole or result["matcher"] not in DECIDERS or result["pool"] not in POOLS:
         raise InputError("is not the record of an alignment", path=path, remedy=REMEDY)
+    check_whole(folder, record, READ)
     return record
 
 

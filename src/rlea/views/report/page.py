@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 import jinja2
 from markupsafe import Markup
 
+from rlea.plain_text import visible
+
 
 class Section(NamedTuple):
     """A part of a page. `html` is one piece or a sum of several; plain text is escaped."""
@@ -31,7 +33,7 @@ class Plot(NamedTuple):
 
 def render_page(title: str, sections: Iterable[Section]) -> str:
     """The page as text: one file, light and dark, readable on a phone."""
-    return _environment().get_template("page.html.j2").render(title=title, sections=list(sections))
+    return visible(_environment().get_template("page.html.j2").render(title=title, sections=list(sections)))
 
 
 def paragraph(text: str) -> Markup:

@@ -55,7 +55,7 @@ def render_run(
     `record` is the contents of `run.json`. `notes` are shown besides those of the pair. `schema` are the corresponding
     relations, attributes and classes, if the matcher finds them.
     """
-    record = json.loads(as_json(record))
+    record = {key: value for key, value in json.loads(as_json(record)).items() if key != "files"}  # of the page, too
     # Rounded as in links.tsv: the page must not depend on digits that are not written.
     confidences = np.round(matching.confidences.astype(np.float64), DECIMALS)
     matching = Matching.of(matching.source_ids, matching.target_ids, confidences)

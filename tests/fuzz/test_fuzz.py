@@ -1,0 +1,63 @@
+"""The fuzzer at fixed seeds, and all that it ever found."""
+
+from itertools import islice
+from random import Random
+
+import pytest
+
+from fuzz import run
+from fuzz.targets import make_targets, read_random_values
+from rlea.errors import InputError
+
+CASES = 600
+
+
+@pytest.fixture(scope="module")
+def targets(tmp_path_factory):
+    return make_targets(tmp_path_factory.mktemp("fuzz") / "good")
+
+
+def test_good_files_are_read(targets):
+    for target in targets:
+        assert target.read(target.folder / target.file) is not None
+
+
+def test_nothing_that_was_found_is_back(targets, tmp_path):
+    problems = [run.attack(target, content, tmp_path / target.name) for target, content in run.corpus_cases(targets)]
+    assert len(problems) >= 5
+    assert [problem for problem in problems if problem] == []
+
+
+def test_mutated_files_end_in_a_value_or_a_sentence(targets, tmp_path):
+    for target, content, number in islice(run.cases(targets, 1), CASES):
+        assert not run.attack(target, content, tmp_path / target.name), f"{target.name}, case {number}"
+
+
+def test_random_values_are_read():
+    for seed in range(4):
+        assert not run.judge(lambda seed=seed: read_random_values(Random(seed)))
+
+
+def test_the_same_seed_gives_the_same_cases(targets):
+    first, again = (list(islice(run.cases(targets, 7), 60)) for _ in range(2))
+    assert [(target.name, content) for target, content, _ in first] == [
+        (one.name, content) for one, content, _ in again
+    ]
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (None, ""),
+        (InputError("is wrong"), ""),
+        (ValueError("x"), "Traceback"),
+        (InputError("x\ny"), "lines"),
+    ],
+)
+def test_a_finding_is_whatever_is_neither(error, words):
+    def call():
+        if error is not None:
+            raise error
+
+    assert (run.judge(call) == "") == (words == "")
+    assert words in run.judge(call)

@@ -1,0 +1,171 @@
+"""Faults of machine and program: one sentence, a code other than 0, and nothing half-written."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import rlea
+from rlea import commands
+from rlea.cli import failures
+from rlea.errors import InputError
+from rlea.io.writers.vectors import write_embeddings
+
+GRAPH = "a\tnear\té\n"
+
+
+def command(*arguments, **more):
+    """Run `rlea` as a process of its own."""
+    return subprocess.run([sys.executable, "-m", "rlea", *arguments], capture_output=True, **more)
+
+
+@pytest.fixture
+def graph(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.tsv").write_text(GRAPH, encoding="utf-8")
+    return tmp_path / "a.tsv"
+
+
+@pytest.fixture
+def fail(monkeypatch):
+    """Let `rlea evaluate` raise an error."""
+
+    def set_error(error):
+        def raising(*given, **more):
+            raise error
+
+        monkeypatch.setattr(commands, "evaluate_files", raising)
+
+    return set_error
+
+
+def test_what_slips_through_is_one_sentence_and_a_log(fail, run_cli, monkeypatch, tmp_path):
+    monkeypatch.setattr(failures.tempfile, "tempdir", str(tmp_path))
+    fail(ZeroDivisionError("division\nby zero"))
+    done = run_cli("evaluate", "a", "b")
+    assert (done.code, done.out, done.err.count("\n")) == (1, "", 1)
+    assert "the program failed, which it should not (ZeroDivisionError: division by zero)" in done.err
+    (log,) = tmp_path.glob("rlea-error-*.log")
+    assert str(log) in done.err
+    text = log.read_text()
+    assert text.startswith("rlea evaluate a b\n")
+    assert "Traceback" in text
+    assert "in raising" in text
+
+
+def test_debug_shows_the_traceback_and_keeps_no_log(fail, run_cli, monkeypatch, tmp_path):
+    monkeypatch.setattr(failures.tempfile, "tempdir", str(tmp_path))
+    fail(ZeroDivisionError("division by zero"))
+    done = run_cli("--debug", "evaluate", "a", "b")
+    assert done.code == 1
+    assert "in raising" in done.err
+    assert list(tmp_path.iterdir()) == []
+    fail(InputError("is wrong"))
+    done = run_cli("evaluate", "a", "b")  # each command says so for itself
+    assert (done.code, done.err) == (2, "Error: is wrong.\n")
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (OSError(28, "No space left on device", "out/links.tsv"), "out/links.tsv: No space left on device."),
+        (MemoryError(), "out of memory; give smaller graphs"),
+        (OSError("x"), "x."),
+    ],
+)
+def test_a_machine_that_fails_is_no_bad_input(error, words, fail, run_cli):
+    fail(error)
+    done = run_cli("evaluate", "a", "b")
+    assert (done.code, done.err.count("\n")) == (1, 1)
+    assert words in done.err
+
+
+def test_a_full_disk_is_named_and_leaves_nothing(monkeypatch, tmp_path):
+    """Libraries have errors of their own for that."""
+    from safetensors import SafetensorError
+
+    def full(*given, **more):
+        raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
+
+    pair = rlea.read([("a", "r", "b")], [("c", "r", "d")])
+    vectors = rlea.Embeddings(np.ones((2, 2), np.float32), np.ones((2, 2), np.float32), "x")
+    monkeypatch.setattr("safetensors.numpy.save_file", full)
+    with pytest.raises(InputError, match=r"v\.safetensors: cannot be written \(.*No space left on device"):
+        write_embeddings(tmp_path / "new" / "v.safetensors", vectors, pair.source, pair.target)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_a_terminal_without_a_character_gets_its_escape(more, graph):
+    places = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = command("align", "a.tsv", "a.tsv", "--matcher", "mutual", "-q", *more, env=places)
+    assert done.returncode == 0, done.stderr
+    assert not more or json.loads(done.stdout)["matched"] == 2
+    assert done.stdout.isascii()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are text elsewhere")
+def test_a_folder_whose_name_is_no_utf8(tmp_path):
+    folder = os.fsencode(tmp_path) + b"/x\xff"
+    os.mkdir(folder)
+    with open(folder + b"/a.tsv", "w", encoding="utf-8") as file:
+        file.write(GRAPH)
+    matched = command("align", "a.tsv", "a.tsv", "--matcher", "mutual", "-q", "--output", folder + b"/out", cwd=folder)
+    assert matched.returncode == 0, matched.stderr
+    assert b"links.tsv" in os.listdir(folder + b"/out")
+    done = command(b"explain", folder + b"/out", b"a")
+    assert done.returncode == 0, done.stderr
+
+
+def test_identifiers_that_no_file_could_hold_are_found_before_the_work(run_cli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.nt").write_text("<urn:rlea:a%09b> <http://r> <http://c> .\n")
+    (tmp_path / "n.nt").write_text("<http://x> <http://r> <urn:rlea:a%00b> .\n")
+    (tmp_path / "b.nt").write_text("<http://a> <http://r> <http://c> .\n")
+    monkeypatch.setattr("rlea.pipeline.align", lambda *given, **more: pytest.fail("it began to work"))
+    for one in ("a.nt", "n.nt"):
+        done = run_cli("align", "b.nt", one, "--output", "out", "-q")
+        assert done.code == 2
+        assert "the target graph has the identifier" in done.err
+        assert not (tmp_path / "out").exists()
+
+
+def test_a_reader_that_goes_away_is_no_traceback(graph):
+    done = subprocess.Popen(
+        [sys.executable, "-m", "rlea", "matchers", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert done.stdout is not None
+    done.stdout.close()
+    _, printed = done.communicate(timeout=120)
+    assert b"Traceback" not in printed
+
+
+@pytest.mark.parametrize(("number", "codes"), [(signal.SIGTERM, {143}), (signal.SIGINT, {130})])
+def test_a_stopped_run_leaves_nothing_half_written(number, codes, graph, tmp_path):
+    """Stopped while it writes, as it hangs there for this test."""
+    program = (
+        "import sys, time\n"
+        "from rlea.io.writers import tsv\n"
+        "from rlea import result\n"
+        "def hang(*given, **more):\n"
+        "    print('writing', flush=True)\n"
+        "    time.sleep(60)\n"
+        "tsv.put_table = hang\n"
+        "sys.argv = ['rlea', 'align', 'a.tsv', 'a.tsv', '--matcher', 'mutual', '-q', '--output', 'out']\n"
+        "from rlea.cli import main\n"
+        "main()\n"
+    )
+    run = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert run.stdout is not None
+    assert run.stdout.readline() == b"writing\n"
+    time.sleep(0.1)
+    run.send_signal(number)
+    _, printed = run.communicate(timeout=60)
+    assert run.returncode in codes, printed
+    assert b"Traceback" not in printed
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,49 @@
+"""What is wrong with seeds, or with the size of a graph, is seen in the score or said in a note."""
+
+import pytest
+
+import rlea
+
+N = 40
+
+
+def side(letter):
+    """A graph whose entities have telling names, in an order of its own."""
+    triples = [(f"{letter}{n}", "next", f"{letter}{(7 * n + 1) % N}") for n in range(N)]
+    return {"triples": triples, "names": [(f"{letter}{n}", f"place {n * n} of {n}") for n in range(N)]}
+
+
+GOLD = [(f"a{n}", f"b{n}") for n in range(N)]
+WRONG = [(f"a{n}", f"b{(n + 1) % 12}") for n in range(12)]
+
+
+@pytest.mark.parametrize("pool", ["all", "test"])
+def test_wrong_seeds_lower_the_score(pool):
+    """Nothing can find the gold links that they contradict, which count as missed."""
+    scores = []
+    for seeds in (None, WRONG):
+        pair = rlea.read(side("a"), side("b"), gold=GOLD, seeds=seeds)
+        links = rlea.align(pair, matcher="mutual", pool=pool).links
+        assert links.gold == N
+        scores.append((links.recall, links.f1))
+    assert scores[0] == (1.0, 1.0)
+    assert scores[1][0] == (N - 12) / N
+    assert scores[1][1] < 1.0
+    assert any("gold: 12 of 40 links contradict a seed, and count as missed" in note for note in pair.notes)
+
+
+def test_seeds_of_confidence_0_are_none():
+    pair = rlea.read(side("a"), side("b"), seeds=[(*GOLD[0], 1.0), *((*link, 0.0) for link in WRONG[3:5])])
+    assert len(pair.train) == 1
+    assert any("left out 2 of 3 links of confidence 0" in note for note in pair.notes)
+
+
+def test_a_graph_that_is_too_large_for_all_evidence_says_so(monkeypatch):
+    monkeypatch.setattr("rlea.settings.MOST_FUSED", 10)
+    monkeypatch.setattr("rlea.pipeline.MOST_FUSED", 10)
+    graph = {"triples": side("a")["triples"]}
+    nameless = {"triples": [(f"{n}", "next", f"{(n + 1) % N}") for n in range(N)]}
+    result = rlea.align(rlea.read(graph, nameless))
+    (note,) = [one for one in result.summary()["notes"] if "by names alone" in one]
+    assert note.startswith("a graph has more than 10 entities")
+    assert not [one for one in rlea.align(rlea.read(graph, graph), matcher="mutual").pair.notes if "alone" in one]
