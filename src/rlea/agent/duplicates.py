@@ -2,7 +2,8 @@
 
 The channels compare the graph with itself and propose pairs. A pair of an entity with itself is left out, every other
 pair stands once. Its log-odds come from its fields (`evidence/fields.py`): what agrees by chance is known from how many
-entities have a value, and that of n entities one given pair is the same thing has odds of 1 to n beforehand.
+entities have a value. That of n entities one given pair is the same thing has odds of 1 to n beforehand, which are a
+duplicate for every second entity; how many there are then is learned from the pairs (`share_of`).
 
 Edges are fields, too. Where neighbours turn out to be duplicates, their edges lead to the same entity: so pairs are
 judged again with the clusters that were found.
@@ -35,6 +36,8 @@ ROUNDS = 2  # of judging pairs where there are edges; a third changes nothing
 PROPOSALS = 10  # nearest by shared neighbours
 MOST_ODDS = 14.0  # log-odds beyond which more says nothing new
 DIGITS = 6  # of a confidence: what differs between machines is beyond
+PSEUDO_PAIRS = 5.0  # as if so many had been seen where every second entity is a duplicate; the data outvote them
+STEPS, CLOSE = 100, 1e-4  # of learning how many there are, and the change of its logarithm at which it ends
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,11 +48,13 @@ class OwnPairs:
     confidences: NDArray[np.float64]  # (num_pairs,)
     clusters: list[Cluster]
     fields: Fields  # of records
+    share: float  # logarithm of the number of duplicates to one for every second entity
     record_ids: Ids  # (num_entities,) the record of every entity
 
     def rate(self, pairs: Pairs) -> NDArray[np.float64]:
         """Confidences of any pairs, (num_pairs,)."""
-        return rate_pairs(Pairs(self.record_ids[pairs.source_ids], self.record_ids[pairs.target_ids]), self.fields)
+        records = Pairs(self.record_ids[pairs.source_ids], self.record_ids[pairs.target_ids])
+        return to_confidences(log_odds(records, self.fields) + self.share)
 
 
 def find_duplicates(
@@ -77,9 +82,11 @@ def find_duplicates(
     for number in range(rounds):
         progress("duplicates", number, rounds, f"{len(pairs):,} pairs")
         fields = read_fields(records, same)
-        confidences = rate_pairs(pairs, fields)
+        odds, odds_of_equal = log_odds(pairs, fields), log_odds(Pairs(several, several), fields)
+        share = share_of(np.concatenate([odds, odds_of_equal]), records.num_entities)
+        confidences = to_confidences(odds + share)
         keys = zip(pairs.source_ids.tolist(), pairs.target_ids.tolist(), strict=True)
-        equal = rate_pairs(Pairs(several, several), fields).tolist()
+        equal = to_confidences(odds_of_equal + share).tolist()
         copies = {one: (len(members[one]), sure) for one, sure in zip(several.tolist(), equal, strict=True)}
         known = dict(zip(keys, confidences.tolist(), strict=True))
         found = cluster_pairs(known, least=threshold, forbidden=barred, copies=copies)
@@ -93,7 +100,7 @@ def find_duplicates(
         for cluster in found
     ]
     compared = Pairs(kept[pairs.source_ids], kept[pairs.target_ids])
-    return OwnPairs(compared, confidences, clusters, fields, record_ids.astype(np.int32))
+    return OwnPairs(compared, confidences, clusters, fields, share, record_ids.astype(np.int32))
 
 
 def join_equal(graph: KnowledgeGraph, forbidden: Sequence[tuple[int, int]], threshold: float) -> Ids:
@@ -115,7 +122,7 @@ def join_equal(graph: KnowledgeGraph, forbidden: Sequence[tuple[int, int]], thre
     if is_joined.any():
         kept, records = np.unique(first, return_inverse=True)
         several = np.unique(records[is_joined]).astype(np.int32)
-        equal = rate_pairs(Pairs(several, several), read_fields(graph.joined(first)))
+        equal = to_confidences(log_odds(Pairs(several, several), read_fields(graph.joined(first))))
         unsure = np.isin(first, kept[several[equal < threshold]])
         first[unsure] = np.flatnonzero(unsure)
     return first
@@ -147,9 +154,29 @@ def propose_by_neighbours(graph: KnowledgeGraph) -> Pairs:
     return Pairs.of_candidates(find_candidates(Embeddings(rows, rows, measure="inner"), ids, ids, PROPOSALS))
 
 
-def rate_pairs(pairs: Pairs, fields: Fields) -> NDArray[np.float64]:
-    """Probabilities that pairs are the same thing, (num_pairs,), by their fields and the number of entities."""
+def log_odds(pairs: Pairs, fields: Fields) -> NDArray[np.float64]:
+    """Log-odds that pairs are the same thing, (num_pairs,), if every second entity is a duplicate."""
     num_entities = max(2, len(fields.starts) - 1)
     support, conflict = compare_fields(pairs.source_ids, pairs.target_ids, *fields)
-    odds = np.clip(support - conflict - float(log(float(num_entities))), -MOST_ODDS, MOST_ODDS)
-    return np.asarray(np.round(1 / (1 + exp(-odds)), DIGITS))
+    return np.asarray(support - conflict - float(log(float(num_entities))))
+
+
+def share_of(odds: NDArray[np.float64], num_entities: int) -> float:
+    """Logarithm of the number of duplicates, as a share of one for every second entity, from the log-odds of all pairs.
+
+    Expectation maximisation: as many as the pairs together say, which are the less sure the fewer there are. Where there
+    are none, namesakes remain, which many duplicates would have made likely.
+    """
+    share, half = 0.0, num_entities / 2
+    for _ in range(STEPS):
+        count = float(to_confidences(odds + share).sum())
+        now = min(0.0, float(log((count + PSEUDO_PAIRS) / (half + PSEUDO_PAIRS))))
+        if abs(now - share) < CLOSE:
+            break
+        share = now
+    return round(share, DIGITS)
+
+
+def to_confidences(odds: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Probabilities of log-odds."""
+    return np.asarray(np.round(1 / (1 + exp(-np.clip(odds, -MOST_ODDS, MOST_ODDS))), DIGITS))
