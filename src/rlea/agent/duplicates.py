@@ -14,8 +14,8 @@ if many records have it, and not if one record stands there many times.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ from rlea.evidence import ATTRIBUTES, NAMES, WORDS
 from rlea.evidence.collect import Evidence
 from rlea.evidence.fields import Fields, compare_fields, find_equal, read_fields
 from rlea.graph import GraphPair, Ids, KnowledgeGraph, Links
+from rlea.graph.cannot_link import bits_of
 from rlea.progress import Progress, silent
 from rlea.search.bags import count_terms, having, weigh_terms
 from rlea.search.candidates import find_candidates
@@ -38,6 +39,19 @@ MOST_ODDS = 14.0  # log-odds beyond which more says nothing new
 DIGITS = 6  # of a confidence: what differs between machines is beyond
 PSEUDO_PAIRS = 5.0  # as if so many had been seen where every second entity is a duplicate; the data outvote them
 STEPS, CLOSE = 100, 1e-4  # of learning how many there are, and the change of its logarithm at which it ends
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of the entities of a graph before any are compared."""
+
+    together: Sequence[Sequence[int]] = ()  # entities that are one thing
+    forbidden: Sequence[tuple[int, int]] = ()  # pairs that are two things
+    labels: Mapping[int, int] = field(default_factory=dict)  # entities with different ones are two things
+    disjoint: Sequence[tuple[str, str]] = ()  # classes without a common entity
+
+
+NOTHING_KNOWN = Known()
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,26 +72,24 @@ class OwnPairs:
 
 
 def find_duplicates(
-    graph: KnowledgeGraph,
-    *,
-    threshold: float = 0.5,
-    forbidden: Iterable[tuple[int, int]] = (),
-    progress: Progress = silent,
+    graph: KnowledgeGraph, *, threshold: float = 0.5, known: Known = NOTHING_KNOWN, progress: Progress = silent
 ) -> OwnPairs:
     """Pairs that some channel proposes, how likely each is to be the same thing, and clusters of them.
 
-    `threshold` is the least mean confidence of the pairs between two parts of a cluster. `forbidden` pairs are never in
-    one cluster.
+    `threshold` is the least mean confidence of the pairs between two parts of a cluster.
     """
-    barred = list(forbidden)
-    first = join_equal(graph, barred, threshold)
+    barred = known.forbidden
+    first = join_known(join_equal(graph, known, threshold), known)
     kept, record_ids = np.unique(first, return_inverse=True)
     members = np.split(np.argsort(record_ids, kind="stable"), np.cumsum(np.bincount(record_ids))[:-1])
     records = graph if len(kept) == graph.num_entities else graph.joined(first)
     barred = [(int(record_ids[one]), int(record_ids[other])) for one, other in barred]
+    labels = {int(record_ids[one]): label for one, label in known.labels.items()}
+    bits = bits_of(records, known.disjoint) if known.disjoint else None
+    certain = {int(record_ids[one]) for group in known.together for one in group}
     several = np.array([record for record, own in enumerate(members) if len(own) > 1], np.int32)
     pairs = propose_pairs(records, progress)
-    same = list(range(records.num_entities))
+    same: list[int] | None = None
     rounds = ROUNDS if graph.num_triples else 1
     for number in range(rounds):
         progress("duplicates", number, rounds, f"{len(pairs):,} pairs")
@@ -87,9 +99,12 @@ def find_duplicates(
         confidences = to_confidences(odds + share)
         keys = zip(pairs.source_ids.tolist(), pairs.target_ids.tolist(), strict=True)
         equal = to_confidences(odds_of_equal + share).tolist()
-        copies = {one: (len(members[one]), sure) for one, sure in zip(several.tolist(), equal, strict=True)}
-        known = dict(zip(keys, confidences.tolist(), strict=True))
-        found = cluster_pairs(known, least=threshold, forbidden=barred, copies=copies)
+        copies = {
+            one: (len(members[one]), 1.0 if one in certain else sure)
+            for one, sure in zip(several.tolist(), equal, strict=True)
+        }
+        rated = dict(zip(keys, confidences.tolist(), strict=True))
+        found = cluster_pairs(rated, least=threshold, forbidden=barred, opposed=bits, labels=labels, copies=copies)
         same = list(range(records.num_entities))
         for cluster in found:
             for record in cluster.members:
@@ -103,7 +118,15 @@ def find_duplicates(
     return OwnPairs(compared, confidences, clusters, fields, share, record_ids.astype(np.int32))
 
 
-def join_equal(graph: KnowledgeGraph, forbidden: Sequence[tuple[int, int]], threshold: float) -> Ids:
+def join_known(first: Ids, known: Known) -> Ids:
+    """The same where entities that are known to be one are joined, too."""
+    for group in known.together:
+        joined = np.isin(first, first[list(group)])
+        first[joined] = first[joined].min(initial=len(first))
+    return first
+
+
+def join_equal(graph: KnowledgeGraph, known: Known, threshold: float) -> Ids:
     """The first of the entities that are equal in all fields, for every entity, (num_entities,); mostly itself.
 
     Equal ones that must not be in one cluster, or are less sure than `threshold`, each stand for themselves.
@@ -111,7 +134,11 @@ def join_equal(graph: KnowledgeGraph, forbidden: Sequence[tuple[int, int]], thre
     first = np.arange(graph.num_entities, dtype=np.int32)
     for equals in find_equal(graph):
         first[equals] = equals[0]
-    apart = {end for one, other in forbidden if first[one] == first[other] for end in (one, other)}
+    apart = {end for one, other in known.forbidden if first[one] == first[other] for end in (one, other)}
+    of_group: dict[int, set[int]] = {}
+    for one, label in known.labels.items():
+        of_group.setdefault(int(first[one]), set()).add(label)
+    apart |= {one for one in known.labels if len(of_group[int(first[one])]) > 1}
     # The first may be among them, which must not stand for the others then.
     for group in {int(first[one]) for one in apart}:
         own = np.flatnonzero(first == group)
@@ -164,8 +191,8 @@ def log_odds(pairs: Pairs, fields: Fields) -> NDArray[np.float64]:
 def share_of(odds: NDArray[np.float64], num_entities: int) -> float:
     """Logarithm of the number of duplicates, as a share of one for every second entity, from the log-odds of all pairs.
 
-    Expectation maximisation: as many as the pairs together say, which are the less sure the fewer there are. Where there
-    are none, namesakes remain, which many duplicates would have made likely.
+    Expectation maximisation: as many as the pairs together say, which are the less sure the fewer there are. Where
+    there are none, namesakes remain, which many duplicates would have made likely.
     """
     share, half = 0.0, num_entities / 2
     for _ in range(STEPS):

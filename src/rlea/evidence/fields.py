@@ -31,7 +31,7 @@ DECAY = 0.5  # weight of each further agreement, best first: agreements are rare
 # Log-odds against a pair if a field differs, of ten duplicates one does. If the name does, of a hundred one; and so if
 # both values are usual ones: a slip of one record makes a value that no other has, and not another year or class.
 DIFFERENCE, OTHER = 2.3, 4.6
-EDGE_SHARE = 0.5  # of the log-odds of a shared value that a shared neighbour has: relatives share them, too
+EDGE_SHARE = 0.5  # of the log-odds of a value, for and against, that a neighbour has: relatives share them, too
 FIRST_LETTER = 0x100  # of those that stand for neighbours: none is a digit
 DIGITS = re.compile(r"[0-9]+")
 
@@ -47,7 +47,8 @@ class Fields(NamedTuple):
     weights: NDArray[np.float64]  # (num_fields,) log-odds if another entity has the value, too
     anywhere: NDArray[np.float64]  # (num_fields,) the same if another entity has it under any attribute
     is_usual: NDArray[np.bool_]  # (num_fields,) more entities have the value than a cluster has members
-    costs: NDArray[np.float64]  # (num_attributes,) log-odds against a pair that differs in it; further ones are edges
+    costs: NDArray[np.float64]  # (num_attributes,) log-odds against a pair that differs in it; the last are edges
+    first_edge: int  # attributes from here on are edges
 
 
 Row = tuple[int, int, str]  # entity, attribute, value
@@ -72,7 +73,10 @@ def read_rows(graph: KnowledgeGraph, same: Sequence[int] | None = None) -> list[
 def read_fields(graph: KnowledgeGraph, same: Sequence[int] | None = None) -> Fields:
     """The fields of a graph for comparison; `same` as for `read_rows`."""
     rows = read_rows(graph, same)
-    costs = np.append(np.full(len(graph.attributes), DIFFERENCE), OTHER)
+    num_edges = 2 * graph.num_relations
+    costs = np.append(np.full(len(graph.attributes), DIFFERENCE), [OTHER])
+    # Other neighbours may be duplicates of the same: they contradict once it is known which are.
+    costs = np.append(costs, np.full(num_edges, 0.0 if same is None else EDGE_SHARE * DIFFERENCE))
     having = Counter((attribute, text) for _, attribute, text in rows)
     # Strangers that are expected to have a value; at least as many as have the usual value of its attribute, as a rare
     # misspelling of a common value is no rare value.
@@ -97,10 +101,17 @@ def read_fields(graph: KnowledgeGraph, same: Sequence[int] | None = None) -> Fie
         np.frombuffer("".join(cut).encode("utf-32-le", "surrogatepass"), np.uint32),
         np.cumsum([0, *map(len, cut)]),
         np.array(digits, np.int64),
-        *(np.maximum(log(size / chance), 0.0) if len(rows) else np.zeros(0) for chance in (strangers, anywhere)),
+        weigh(size, strangers),
+        weigh(size, anywhere),
         is_usual,
         costs,
+        len(costs) - num_edges,
     )
+
+
+def weigh(size: float, strangers: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Log-odds of `size` entities to the strangers with a value, none below 0."""
+    return np.maximum(log(size / strangers), 0.0) if len(strangers) else strangers
 
 
 def find_equal(graph: KnowledgeGraph) -> list[list[int]]:
@@ -145,7 +156,7 @@ def _neighbours(graph: KnowledgeGraph, same: Sequence[int]) -> list[Row]:
 
 @numba.njit(cache=True)
 def compare_fields(  # type: ignore[no-untyped-def]
-    source_ids, target_ids, starts, attributes, letters, ends, digits, weights, anywhere, is_usual, costs
+    source_ids, target_ids, starts, attributes, letters, ends, digits, weights, anywhere, is_usual, costs, first_edge
 ):
     """Log-odds for and against pairs, (num_pairs,) each, by the attributes that both entities have.
 
@@ -170,8 +181,9 @@ def compare_fields(  # type: ignore[no-untyped-def]
                 while j < j_end and attributes[j] == attribute:
                     j += 1
                 best, weight = _best(from_i, i, from_j, j, letters, ends, digits, weights, is_usual)
-                if attribute >= len(costs):  # other neighbours are no contradiction: graphs are never complete
+                if attribute >= first_edge:
                     found[count] = EDGE_SHARE * best * weight
+                    conflict[k] += costs[attribute] * (1.0 - best)
                 else:
                     cost = costs[attribute]
                     if best == 0.0:
@@ -190,7 +202,7 @@ def compare_fields(  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def _best(i, i_end, j, j_end, letters, ends, digits, weights, is_usual):  # type: ignore[no-untyped-def]
-    """How far the most similar of some values agree, from 0 to 1, and the weight of that. Usual ones agree or do not."""
+    """How far the most similar of some values agree, from 0 to 1, and the weight. Usual ones agree or do not."""
     best, weight = 0.0, 0.0
     for one in range(i, i_end):
         for other in range(j, j_end):
