@@ -16,6 +16,7 @@ from rlea.io.apart import keep_apart
 from rlea.io.readers.links import make_pair
 from rlea.io.readers.memory import links_in_memory
 from rlea.io.synthetic import SyntheticSettings, generate
+from rlea.io.writers.graphs import write_graph
 
 
 def ends(links):
@@ -82,15 +83,11 @@ def test_seeds_with_two_targets_make_them_one(whole):
     index = dict(sorted(ends(gold)))
     graph = pair.target
     halves = [(s, graph.entities[t]) for s, t in list(index.items())[:20]]
+    facts = graph.literals
     extra = [(f"half{k}", "noted", f"nothing else is known of it {k}") for k in range(20)]
     rows = [
         (graph.entities[e], graph.attributes[a], value)
-        for e, a, value in zip(
-            graph.literals.entity_ids.tolist(),
-            graph.literals.attribute_ids.tolist(),
-            graph.literals.values,
-            strict=True,
-        )
+        for e, a, value in zip(facts.entity_ids.tolist(), facts.attribute_ids.tolist(), facts.values, strict=True)
     ]
     triples = [(graph.entities[h], graph.relations[r], graph.entities[t]) for h, r, t in graph.triples.tolist()]
     names = [*zip(graph.entities, graph.names, strict=True)]
@@ -145,8 +142,8 @@ def test_targets_of_two_seeds_are_not_merged():
 
 def test_gold_with_several_targets_is_scored_as_such(whole, tmp_path, run_cli):
     pair, gold = split_targets(*whole, 0.5, seed=3)
-    write_graph(tmp_path / "source.nt", pair.source)
-    write_graph(tmp_path / "target.nt", pair.target)
+    write_graph(tmp_path / "source", pair.source, "tsv")
+    write_graph(tmp_path / "target", pair.target, "tsv")
     rows = [f"{pair.source.entities[s]}\t{pair.target.entities[t]}\n" for s, t in sorted(ends(gold))]
     (tmp_path / "gold.tsv").write_text("".join(rows))
     graphs = [tmp_path / "source.nt", tmp_path / "target.nt"]

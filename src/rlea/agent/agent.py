@@ -45,7 +45,7 @@ from rlea.agent.representative import are_like_the_rest, share_found
 from rlea.agent.verification import STAGES, KnownGame, verify_games
 from rlea.errors import InputError
 from rlea.evidence import CHANNELS, STRUCTURE, VECTORS
-from rlea.evidence.channel import Channel, ScoreTable, describe_pairs, join_proposals, silent_channel
+from rlea.evidence.channel import Channel, ScoreTable, allowed, describe_pairs, join_proposals, silent_channel
 from rlea.evidence.collect import Evidence
 from rlea.evidence.vectors import vector_channels
 from rlea.evidence.words import CODES
@@ -232,6 +232,7 @@ class Aligner:
         if any(ids.min(initial=0) < 0 or ids.max(initial=-1) >= graph.num_entities for graph, ids in graphs):
             raise InputError("a seed names an entity that is not in its graph", remedy="give seeds of these two graphs")
         voters = [] if are_enough(seeds) else evidence.collect(seeds, seeds, self.channels)
+        voters = allowed(voters, evidence.pair.cannot_link)
         start = bootstrap(seeds, voters)
         if not len(start.links):
             raise InputError(
@@ -588,7 +589,7 @@ class Aligner:
         return known
 
     def _collect(self, evidence: Evidence, start: Bootstrap, certain: Links) -> list[Channel]:
-        found = evidence.collect(certain, start.links, self.channels)
+        found = allowed(evidence.collect(certain, start.links, self.channels), evidence.pair.cannot_link)
         if any(channel.is_fitted for channel in found):
             raise InputError(
                 "evidence has a channel that was fitted to the seeds, which would give held-out ones away",

@@ -20,6 +20,7 @@ from rlea.search.pairs import Pairs, numbers
 
 # Least mean confidence by which entities are merged: a wrong merger costs two links, a missing one costs one.
 SURE = 0.8
+MOST_RATED = 50  # members of a cluster up to which every pair is rated; of more, equal ones for the most part, the mean
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +47,9 @@ class Side:
         for cluster in found.clusters:
             members = list(cluster.members)
             first[members] = members[0]
+            if len(members) > MOST_RATED:
+                shares[members] = cluster.confidence
+                continue
             # Of a few that were joined by mistake one has the link, and it may be any of them.
             chance = 1 / len(members)
             for one in members:

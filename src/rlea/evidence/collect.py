@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from rlea.evidence import ATTRIBUTES, CHANNELS, NAMES, PARIS, STRUCTURE, VECTORS, WORDS
 from rlea.evidence.attributes.channel import attribute_channels
@@ -71,10 +70,6 @@ class Evidence:
         if key not in self._kept:
             start = time.perf_counter()
             tick(name)
-            barred = self.pair.cannot_link
-            # What is never linked is proposed by nobody: it casts no vote, and is nobody's rival.
-            self._kept[key] = [
-                replace(channel, proposals=channel.proposals.allowed(barred)) for channel in self._makers[name](links)
-            ]
+            self._kept[key] = self._makers[name](links)
             self.seconds[key] = time.perf_counter() - start
         return self._kept[key]
