@@ -456,14 +456,19 @@ def reconcile_cost() -> str:
     return slim(markdown_table([f"{row['queries']:,} misspelt names by HTTP, one request after the other", ""], rows))
 
 
+def recorded(row: dict, key: str) -> str:
+    """A share; a dash where the record is of before it was measured."""
+    return share(row[key]) if key in row else "-"
+
+
 def dedupe_table() -> str:
     rows = load("dedupe.json")["rows"]
     cells = {(row["graph"], row["share"]): row for row in rows}
     lines = []
     for name in dict.fromkeys(row["graph"] for row in rows):
         none, few, many = (cells[name, share_] for share_ in sorted({row["share"] for row in rows}))
-        found = f"{none['pairs']} ({none['equal']})"
-        scores = [share(row[key]) for row in (few, many) for key in ("f1", "f1_equal")]
+        found = f"{none['pairs']} ({none.get('equal', '-')})"
+        scores = [recorded(row, key) for row in (few, many) for key in ("f1", "f1_equal")]
         lines.append([name, f"{none['entities']:,}", found, *scores, share(many["ece"])])
     head = ["", "entities", "pairs found, none planted (equal rows)", "F1, 5 % planted", "equal rows known"]
     return slim(markdown_table([*head, "F1, 30 % planted", "equal rows known", "ECE, 30 %"], lines))
@@ -475,7 +480,7 @@ def cardinality_table() -> str:
         [
             *(row["pair"].removesuffix("_15K_V1"), f"{row['split']:.0%}", row["cardinality"]),
             *(f"{row[key]:,}" for key in ("links", "gold")),
-            *(share(row[key]) for key in ("precision", "recall", "f1", "ece")),
+            *(recorded(row, key) for key in ("precision", "recall", "f1", "ece")),
         ]
         for row in load("cardinality.json")["rows"]
     ]
