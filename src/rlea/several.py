@@ -7,8 +7,8 @@ run has not found follows from the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any
 from rlea.clusters import Cluster, cluster_pairs
 from rlea.errors import InputError
 from rlea.graph import GraphPair, KnowledgeGraph
+from rlea.graph.cannot_link import bits_of
+from rlea.io.apart import read_apart
 from rlea.io.read import read_one, row_options
 from rlea.pipeline import align
-from rlea.plain_text import cell
 from rlea.progress import Progress, silent
 from rlea.settings import AlignSettings
 
 if TYPE_CHECKING:
     from rlea.matching import Matching
 
-CLUSTERS, PAIRS = "clusters.tsv", "pairs.tsv"
 # Mean confidence by which clusters are joined, that of the least sure links that a run writes. A link that one run has
 # not found counts as 0: two sure links and a missing one are a cluster.
 LEAST = 0.2
@@ -48,6 +48,7 @@ class SeveralResult:
     clusters: list[Cluster]
     links: Mapping[tuple[int, int], Matching]  # what the runs of every two graphs found
     confidences: Mapping[tuple[int, int], float]  # of all pairs of members of a cluster
+    inputs: Mapping[str, str] = field(default_factory=dict)  # files of what must not be linked
 
     def __len__(self) -> int:
         return len(self.clusters)
@@ -86,6 +87,15 @@ class SeveralResult:
                 )
         return rows
 
+    def pair_rows(self) -> list[tuple[str, str, str, str, float]]:
+        """Pairs within clusters: graph and entity of both, confidence."""
+        rows = []
+        for ends, confidence in self.confidences.items():
+            (one, source), (other, target) = (self.entity(end) for end in ends)
+            told = self.graphs[one].entities[source], self.names[other], self.graphs[other].entities[target]
+            rows.append((self.names[one], *told, confidence))
+        return rows
+
     def summary(self) -> dict[str, Any]:
         """One flat object for machines."""
         rows = []
@@ -98,35 +108,13 @@ class SeveralResult:
 
     def write(self, folder: str | Path) -> list[Path]:
         """clusters.tsv, pairs.tsv and run.json: all of them or none."""
-        from rlea.io.writers.run_folder import write_run
-        from rlea.io.writers.tsv import put_table
-        from rlea.record import describe_run
+        from rlea.io.writers.clusters import write_clusters
 
-        folder = Path(folder)
         prints = {name: graph.fingerprint for name, graph in zip(self.names, self.graphs, strict=True)}
-        record = describe_run(result=self.summary(), fingerprints=prints)
-        members = [
-            (str(number), graph, entity, cell(label), f"{confidence:.6f}")
-            for number, graph, entity, label, confidence in self.cluster_rows()
-        ]
-        pairs = []
-        for ends, confidence in self.confidences.items():
-            places = [self.entity(end) for end in ends]
-            told = [
-                part for place, entity in places for part in (self.names[place], self.graphs[place].entities[entity])
-            ]
-            pairs.append((*told, f"{confidence:.6f}"))
-        heads = (
-            ("cluster", "graph", "entity", "label", "confidence"),
-            ("graph", "one", "other_graph", "other", "confidence"),
-        )
-        remedy = "give identifiers without tabs and line breaks"
-
-        def put(name: str, head: Sequence[str], rows: Sequence[tuple[str, ...]]) -> Callable[[Path], None]:
-            return lambda path: put_table(path, head, rows, shown=folder / name, remedy=remedy)
-
-        writers = {CLUSTERS: put(CLUSTERS, heads[0], members), PAIRS: put(PAIRS, heads[1], pairs)}
-        return write_run(folder, writers, record)
+        members = ("cluster", "graph", "entity", "label", "confidence"), self.cluster_rows()
+        pairs = ("graph", "one", "other_graph", "other", "confidence"), self.pair_rows()
+        facts = {"result": self.summary(), "inputs": dict(self.inputs), "fingerprints": prints}
+        return write_clusters(folder, members, pairs, facts)
 
 
 def align_several(
@@ -136,12 +124,15 @@ def align_several(
     id_column: str = "",
     name_column: str = "",
     columns: str | Sequence[str] = (),
+    different: Any = None,
+    disjoint: Any = None,
     progress: Progress = silent,
     **options: Any,
 ) -> SeveralResult:
     """Clusters of the entities of three graphs or more, with at most one entity of each graph.
 
     A graph is whatever `rlea.read` takes as one, and columns are as there. `options` are those of `rlea.align`.
+    `different` are pairs of entities of any two of the graphs, `disjoint` pairs of classes, as there.
 
     >>> import rlea
     >>> names = [("a", "Ada Lovelace"), ("b", "Alan Turing"), ("c", "Grace Hopper")]
@@ -157,23 +148,28 @@ def align_several(
     rows = row_options(id_column, name_column, columns, len(graphs))
     read = [read_one(*one, progress) for one in zip(graphs, rows, strict=True)]
     own = [graph for graph, _ in read]
+    apart = read_apart(different, disjoint, own)
     names = _names([inputs.get("graph", "") for _, inputs in read])
     starts, links, confidences = first_numbers(own), {}, {}
     for one, other in combinations(range(len(own)), 2):
-        pair = GraphPair(f"{names[one]}-{names[other]}", own[one], own[other], default_pool="all")
+        cannot_link = apart.between(one, other, own)
+        title = f"{names[one]}-{names[other]}"
+        pair = GraphPair(title, own[one], own[other], default_pool="all", cannot_link=cannot_link)
         matching = links[one, other] = align(pair, settings, progress=progress).matching
         ends = zip(matching.source_ids.tolist(), matching.target_ids.tolist(), strict=True)
         for (source, target), confidence in zip(ends, matching.confidences.tolist(), strict=True):
             confidences[starts[one] + source, starts[other] + target] = confidence
     graph_of = [place for place, graph in enumerate(own) for _ in range(graph.num_entities)]
-    clusters = cluster_pairs(confidences, least=LEAST, kinds=graph_of)
+    barred = [(starts[k] + one, starts[m] + other) for (k, one), (m, other) in apart.pairs]
+    bits = [row for graph in own for row in bits_of(graph, apart.classes)] if apart.classes else None
+    clusters = cluster_pairs(confidences, least=LEAST, kinds=graph_of, forbidden=barred, opposed=bits)
     clusters.sort(key=lambda cluster: (-cluster.confidence, cluster.members))
     inner = {
         ends: confidences.get(ends, cluster.confidence)
         for cluster in clusters
         for ends in combinations(cluster.members, 2)
     }
-    return SeveralResult(own, names, clusters, links, inner)
+    return SeveralResult(own, names, clusters, links, inner, dict(apart.inputs))
 
 
 def refuse_pairwise(given: Mapping[str, object]) -> None:

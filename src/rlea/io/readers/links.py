@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from rlea.matching import Matching
 
 
+CARDINALITIES = ("1:1", "1:n", "n:1", "n:m")
+ONE_TO_ONE = CARDINALITIES[0]
+
+
 @dataclass(frozen=True, eq=False)
 class PlacedLinks:
     """Links found in two graphs: link i is that of row `rows[i]` of the file."""
@@ -34,6 +38,7 @@ def make_pair(
     splits: Sequence[LinkFile | None],
     *,
     notes: Sequence[str] = (),
+    cardinality: str = ONE_TO_ONE,
     **more: Any,
 ) -> GraphPair:
     """A pair with its links: train, valid and test in this order, None for a split without a file.
@@ -42,20 +47,21 @@ def make_pair(
     is the same link, the training has seen it, and if not, it contradicts that link. Only where people give their own
     seeds (`default_pool` is "all"), gold links that contradict one stay: nothing can find them any more, so they count
     as missed, and wrong seeds cannot raise a score. Links of confidence 0 are left out: they are said to be wrong.
+    `cardinality` says of which side entities may have several links, such as 1:n.
     """
     source, target = graphs
     all_notes = [*source.notes, *target.notes, *notes]
     separated: list[Links] = []
-    target_of: dict[int, int] = {}
-    source_of: dict[int, int] = {}
+    target_of: dict[int, set[int]] = {}
+    source_of: dict[int, set[int]] = {}
     seeds: list[tuple[int, int]] = []
     for place, file in enumerate(splits):
         if file is None:
             separated.append(Links.empty())
             continue
-        split = place_links(file, source, target)
+        split = place_links(file, source, target, cardinality)
         ids = zip(split.rows, split.links.source_ids.tolist(), split.links.target_ids.tolist(), strict=True)
-        kept, same, contradicting = _sift(ids, target_of, source_of)
+        kept, same, contradicting = _sift(ids, target_of, source_of, cardinality)
         all_notes += split.notes
         all_notes += _left_out(file, same, "that also stand in another split")
         if place == len(splits) - 1 and more.get("default_pool") == "all":
@@ -72,7 +78,15 @@ def make_pair(
     return GraphPair(name, source, target, train, valid, test, notes=tuple(all_notes), **more)
 
 
-def place_links(file: LinkFile, source: KnowledgeGraph, target: KnowledgeGraph) -> PlacedLinks:
+def check_cardinality(cardinality: str) -> None:
+    """Refuse what is no cardinality."""
+    if cardinality not in CARDINALITIES:
+        raise InputError(f"unknown cardinality {cardinality!r}", remedy=f"use one of {', '.join(CARDINALITIES)}")
+
+
+def place_links(
+    file: LinkFile, source: KnowledgeGraph, target: KnowledgeGraph, cardinality: str = ONE_TO_ONE
+) -> PlacedLinks:
     """Links between the two graphs, sorted by source entity, and notes on what was left out of the file.
 
     Real files are dirty, so three things are left out and counted in a note: links with an entity that its graph does
@@ -84,7 +98,7 @@ def place_links(file: LinkFile, source: KnowledgeGraph, target: KnowledgeGraph) 
     coded = [(row, s, t) for row, (s, t) in enumerate(pairs) if s is not None and t is not None]
     unknown = sorted({*range(len(file))}.difference(row for row, _, _ in coded))
     wrong = {row for row, confidence in enumerate(file.confidences.tolist()) if confidence == 0}
-    kept, repeated, contradicting = _sift([link for link in coded if link[0] not in wrong], {}, {})
+    kept, repeated, contradicting = _sift([link for link in coded if link[0] not in wrong], {}, {}, cardinality)
     if 2 * len(unknown) > len(file):
         raise _mostly_unknown(file, unknown, source, target)
     notes = [*file.notes]
@@ -92,13 +106,16 @@ def place_links(file: LinkFile, source: KnowledgeGraph, target: KnowledgeGraph) 
     notes += _left_out(file, sorted(wrong), "of confidence 0")
     notes += _left_out(file, repeated, "that stand there more than once")
     notes += _left_out(file, [row for row, _, _ in contradicting], "that contradict an earlier link of the same entity")
-    kept.sort(key=lambda link: link[1])  # so that nothing downstream depends on the order of lines in a file
+    kept.sort(key=lambda link: link[1:])  # so that nothing downstream depends on the order of lines in a file
     links = Links.of([first for _, first, _ in kept], [second for _, _, second in kept])
     return PlacedLinks(file, tuple(row for row, _, _ in kept), links, tuple(notes))
 
 
 def _sift(
-    links: Iterable[tuple[int, int, int]], target_of: dict[int, int], source_of: dict[int, int]
+    links: Iterable[tuple[int, int, int]],
+    target_of: dict[int, set[int]],
+    source_of: dict[int, set[int]],
+    cardinality: str,
 ) -> tuple[list[tuple[int, int, int]], list[int], list[tuple[int, int, int]]]:
     """New links (row, source, target), the rows of those that are known, and those that contradict a known one.
 
@@ -107,13 +124,15 @@ def _sift(
     new: list[tuple[int, int, int]] = []
     known: list[int] = []
     contradicting: list[tuple[int, int, int]] = []
+    one_source, one_target = (part == "1" for part in cardinality.split(":"))
     for row, first, second in links:
-        if target_of.get(first) == second:
+        if second in target_of.get(first, ()):
             known.append(row)
-        elif first in target_of or second in source_of:
+        elif (one_target and first in target_of) or (one_source and second in source_of):
             contradicting.append((row, first, second))
         else:
-            target_of[first], source_of[second] = second, first
+            target_of.setdefault(first, set()).add(second)
+            source_of.setdefault(second, set()).add(first)
             new.append((row, first, second))
     return new, known, contradicting
 

@@ -26,13 +26,18 @@ def put_links_tsv(path: Path, rows: LinkRows, *, shown: str | Path | None = None
         columns += [[cell(name) for name in names] for names in (rows.source_names, rows.target_names)]
     if rows.source_paths:
         header += ["source_path", "target_path"]
-        columns += [[_BREAKS.sub(" ", one) for one in paths] for paths in (rows.source_paths, rows.target_paths)]
+        columns += [[*map(without_breaks, paths)] for paths in (rows.source_paths, rows.target_paths)]
     put_table(path, header, zip(*columns, strict=True), shown=shown)
 
 
 def can_hold(field: str) -> bool:
     """Whether a text can be a field of such a file, and be read again."""
     return _BREAKS.search(field) is None
+
+
+def without_breaks(text: str) -> str:
+    """Blanks in place of tabs and line breaks."""
+    return _BREAKS.sub(" ", text)
 
 
 def put_table(

@@ -1,0 +1,48 @@
+"""Clusters as files: their members, the pairs within them, and the record of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rlea.io.writers.run_folder import write_run
+from rlea.io.writers.tsv import put_table
+from rlea.plain_text import cell
+from rlea.record import describe_run
+
+CLUSTERS, PAIRS = "clusters.tsv", "pairs.tsv"
+REMEDY = "give identifiers without tabs and line breaks"
+
+
+def write_clusters(
+    folder: str | Path,
+    members: tuple[Sequence[str], Iterable[Sequence[Any]]],
+    pairs: tuple[Sequence[str], Iterable[Sequence[Any]]],
+    facts: Mapping[str, Any],
+    inputs: Iterable[str | Path] = (),
+) -> list[Path]:
+    """clusters.tsv, pairs.tsv and run.json: all of them or none. Tables are a header and rows; labels are for people.
+
+    Numbers with a fraction are confidences. In columns whose name ends in "label" tabs and line breaks become blanks.
+    `inputs` are what the run was made from.
+    """
+    folder = Path(folder)
+
+    def put(table: tuple[Sequence[str], Iterable[Sequence[Any]]], name: str, path: Path) -> None:
+        header, rows = table
+        is_label = [column.endswith("label") for column in header]
+        texts = (
+            tuple(
+                cell(value) if label else f"{value:.6f}" if isinstance(value, float) else str(value)
+                for label, value in zip(is_label, row, strict=True)
+            )
+            for row in rows
+        )
+        put_table(path, header, texts, shown=folder / name, remedy=REMEDY)
+
+    writers: dict[str, Callable[[Path], None]] = {
+        CLUSTERS: lambda path: put(members, CLUSTERS, path),
+        PAIRS: lambda path: put(pairs, PAIRS, path),
+    }
+    return write_run(folder, writers, describe_run(**facts), inputs)
