@@ -61,6 +61,7 @@ def align(
     settings = settle(AlignSettings.with_options(settings, **options), pair)
     check_settings(settings, device=device)
     barred, _ = read_different(different, pair.source, pair.target)
+    barred += zip(pair.different.source_ids.tolist(), pair.different.target_ids.tolist(), strict=True)
     merged = None
     if settings.cardinality != "1:1":
         from rlea.agent.merging import MergedPair

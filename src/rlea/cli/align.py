@@ -143,6 +143,15 @@ def align(
         Path | None,
         typer.Option(help="Pairs that are known to be two things: they are never linked.", rich_help_panel=INPUT),
     ] = None,
+    verdicts: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A run that people have reviewed (`rlea review`): what they accepted are seeds, what they rejected is "
+            "never linked. RUN@57 takes the first 57 entries. May be repeated.",
+            show_default=False,
+            rich_help_panel=INPUT,
+        ),
+    ] = None,
     keep: Annotated[
         str,
         typer.Option(
@@ -217,7 +226,8 @@ def align(
         )
         check_settings(settings, output=None if output is None else output / "links.tsv", device=device)
         if others and target is not None:
-            given = {"--seeds": seeds, "--valid": valid, "--gold": gold, "--fold": fold, "--different": different}
+            given: dict[str, object] = {"--seeds": seeds, "--valid": valid, "--gold": gold, "--fold": fold}
+            given |= {"--different": different, "--verdicts": verdicts}
             rows = {"id_column": id_column, "name_column": name_column, "columns": columns}
             answer_several([source, target, *others], rows, settings, given, report, output, json_)
             return
@@ -237,6 +247,7 @@ def align(
                 id_column=id_column,
                 name_column=name_column,
                 columns=columns,
+                verdicts=verdicts or (),
                 progress=report,
             )
         report.expect(plan_stages(pair, settings))

@@ -260,9 +260,10 @@ class GraphPair:
     `train` are the seeds, `valid` the links for choosing settings, `test` the links that only `metrics` may read.
     `fold` is empty where the data has no folds; `notes` say what a user should know about how the data was read.
     `default_pool` names the entities to be matched by default: those of the "test" links, as benchmarks do,
-    or "all" without a seed, as for graphs of one's own, where knowing who is in gold would be a hint. `inputs` has what
-    a run needs to read the pair again: the absolute paths by the parameters of `rlea.read` (source, target, fold,
-    seeds, valid, gold; only those given), or `demo`. It is empty for data in memory and no part of the fingerprint.
+    or "all" without a seed, as for graphs of one's own, where knowing who is in gold would be a hint. `different` are
+    pairs that are known to be two things. `inputs` has what a run needs to read the pair again: the absolute paths by
+    the parameters of `rlea.read` (source, target, fold, seeds, valid, gold, verdicts; only those given), or `demo`. It
+    is empty for data in memory. Neither is part of the fingerprint.
 
     >>> import rlea
     >>> pair = rlea.read_demo()
@@ -280,6 +281,7 @@ class GraphPair:
     notes: tuple[str, ...] = ()
     default_pool: str = "test"
     inputs: Mapping[str, str] = field(default_factory=dict)
+    different: Links = field(default_factory=Links.empty)
 
     @property
     def entity_ids(self) -> tuple[Ids, Ids]:
@@ -289,7 +291,8 @@ class GraphPair:
     @property
     def without_gold(self) -> GraphPair:
         """All that whatever decides may see: the graphs, the seeds, the validation links."""
-        return GraphPair(self.name, self.source, self.target, train=self.train, valid=self.valid)
+        links = self.train, self.valid
+        return GraphPair(self.name, self.source, self.target, *links, different=self.different)
 
     @cached_property
     def fingerprint(self) -> str:

@@ -19,6 +19,7 @@ from rlea.io.readers.row_files import STANDARD_INPUT
 from rlea.io.readers.rows import GUESS, RowOptions
 from rlea.io.readers.sparql import LIMIT, is_endpoint
 from rlea.io.readers.text import error_at, shown
+from rlea.io.readers.verdicts import with_verdicts
 from rlea.progress import Progress, silent
 
 
@@ -36,6 +37,7 @@ def read(
     id_column: str = "",
     name_column: str = "",
     columns: str | Sequence[str] = (),
+    verdicts: str | Path | Sequence[str | Path] = (),
     progress: Progress = silent,
 ) -> GraphPair:
     """A benchmark folder, or two graphs of one's own with optional links.
@@ -59,6 +61,8 @@ def read(
 
     Links (`seeds` to learn from, `valid` to choose settings by, `gold` to score with) are a path, a frame with the
     columns source, target and optionally confidence, an iterable of such tuples, or a dict source -> target.
+    `verdicts` are folders of runs that people have reviewed: what they accepted are seeds, what they rejected is never
+    linked. `RUN@57` are the first 57 entries of its log.
 
     `inputs` of the pair has the absolute paths and the addresses that were given. Anything else is an `InputError`.
 
@@ -67,6 +71,7 @@ def read(
     >>> pair.source.num_triples, len(pair.train)
     (1, 1)
     """
+    reviewed = [verdicts] if isinstance(verdicts, str | Path) else list(verdicts)
     links = {"seeds": seeds, "valid": valid, "gold": gold}
     given = {"source": source, "target": target, **links}
     inputs = {name: recorded(value) for name, value in given.items() if is_path(value) and str(value) != STANDARD_INPUT}
@@ -99,7 +104,8 @@ def read(
             inputs = {"demo": "yes"}
         elif fold is not None:
             inputs["fold"] = fold
-        return replace(read_pair(source, fold), inputs=inputs)
+        pair = replace(read_pair(source, fold), inputs=inputs)
+        return with_verdicts(pair, reviewed) if reviewed else pair
     if fold is not None:
         raise InputError("--fold is for benchmark folders", remedy="leave it out for two graphs of your own")
     sides = {"source": source, "target": target}
@@ -121,6 +127,8 @@ def read(
     if gold is not None and not len(pair.test):
         place = gold if is_path(gold) else "gold"
         raise InputError("no gold link is left to score with", path=place, remedy="give links that are not seeds")
+    if reviewed:
+        pair = with_verdicts(pair, reviewed)
     if not len(pair.train):
         note = "there are no seeds: matching starts from what the two graphs have in common"
         pair = replace(pair, notes=(*pair.notes, note))
