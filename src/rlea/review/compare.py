@@ -41,7 +41,7 @@ def marked(source: str, target: str) -> tuple[tuple[Piece, ...], tuple[Piece, ..
     if len(source) == len(source.casefold()) and len(target) == len(target.casefold()) and letters.ratio() >= ALIKE:
         return _pieces(letters, list(source), list(target))
     words, others = _TOKENS.findall(source), _TOKENS.findall(target)
-    alike = SequenceMatcher(None, [word.casefold() for word in words], [word.casefold() for word in others])
+    alike = SequenceMatcher(None, *([plain(word) or word for word in side] for side in (words, others)))
     if not any(words[k].strip() for start, _, size in alike.get_matching_blocks() for k in range(start, start + size)):
         return ((source, False),), ((target, False),)
     return _pieces(alike, words, others)
@@ -50,13 +50,16 @@ def marked(source: str, target: str) -> tuple[tuple[Piece, ...], tuple[Piece, ..
 def _pieces(
     match: SequenceMatcher[str], source: list[str], target: list[str]
 ) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
-    own: list[Piece] = []
-    other: list[Piece] = []
+    sides: tuple[list[Piece], list[Piece]] = ([], [])
     for kind, a, b, c, d in match.get_opcodes():
         is_marked = kind != "equal"
-        own += [("".join(source[a:b]), is_marked)] if b > a else []
-        other += [("".join(target[c:d]), is_marked)] if d > c else []
-    return tuple(own), tuple(other)
+        for pieces, part in zip(sides, (source[a:b], target[c:d]), strict=True):
+            text = "".join(part)
+            if text and pieces and pieces[-1][1] == is_marked:
+                pieces[-1] = pieces[-1][0] + text, is_marked
+            elif text:
+                pieces.append((text, is_marked))
+    return tuple(sides[0]), tuple(sides[1])
 
 
 def aligned_values(run: Run, facts: tuple[Facts, Facts], source: int, target: int) -> list[Row]:
