@@ -456,6 +456,34 @@ def reconcile_cost() -> str:
     return slim(markdown_table([f"{row['queries']:,} misspelt names by HTTP, one request after the other", ""], rows))
 
 
+def review_cost() -> str:
+    (row,) = load("review.json")["rows"]
+    asked = {
+        "the next pair": "next: none",
+        "the same, of the least margin": "next: least margin",
+        "the same, by confidence and disagreement": "next: confidences, disagreement",
+        "the same, left out and against one channel": "next: left out, words against",
+        "an answer, until it is on the disk": "answer",
+        "undo": "undo",
+        "search": "search",
+    }
+    rows = [
+        [name, f"{row[key]['requests']:,}", *(f"{row[key][time]:.0f} ms" for time in ("p50_ms", "p95_ms", "most_ms"))]
+        for name, key in asked.items()
+    ]
+    return slim(markdown_table(["by HTTP", "requests", "median", "95 % within", "longest"], rows))
+
+
+def review_size() -> str:
+    (row,) = load("review.json")["rows"]
+    seconds, memory = f"{row['start_seconds']:.0f} s", f"{row['memory_mb']:,.0f} MB"
+    return (
+        f"{row['links']:,} links and {row['pairs'] - row['links']:,} pairs left out, of two graphs of {row['entities']:,} "
+        f"entities. Reading and indexing took {seconds}, the memory is {memory}, and on average {row['load']:.0f} "
+        "processes, of others as well, wanted the two cores meanwhile (`python benchmarks/review.py`)."
+    )
+
+
 def main() -> None:
     pages = {
         ROOT / "README.md": {
@@ -483,6 +511,7 @@ def main() -> None:
             "confidence": confidence_table,
         },
         ROOT / "docs" / "serve.md": {"reconcile": reconcile_table, "reconcile-cost": reconcile_cost},
+        ROOT / "docs" / "review.md": {"review-size": review_size, "review-cost": review_cost},
     }
     changed = False
     for path, tables in pages.items():

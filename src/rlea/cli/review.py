@@ -41,7 +41,7 @@ def review(
         err.print(f"[yellow]Note:[/yellow] {as_text(host)} is no loopback address: {told}.")
     with progress_bars(quiet) as report:
         opened = Review.open(run, progress=report)
-    with ReviewServer(opened, host, port, reviewer=reviewer or user_name()) as server:
+    with opened.store, ReviewServer(opened, host, port, reviewer=reviewer or user_name()) as server:
         pairs = counted(len(opened.questions), "pair")
         out.print(f"{pairs} to review at {server.url} (Ctrl-C ends)", highlight=False, soft_wrap=True, markup=False)
         if not no_browser:
@@ -83,7 +83,8 @@ def label(
         (err if json_ else out).print(thing, highlight=False)
 
     more: dict[str, Any] = {"reviewer": reviewer or user_name(), "is_blind": blind, "read": read_key, "show": show}
-    asked = ask_questions(opened, number, filters=filters, **more)
+    with opened.store:
+        asked = ask_questions(opened, number, filters=filters, **more)
     if json_:
         print_json({**asdict(asked), "verdicts": str(opened.store.path)})
         return
