@@ -111,6 +111,12 @@ def session(client, questions):
                 client.ask("/api/search", "search", text=found["source"]["name"][:4])
 
 
+def cpu_seconds(process):
+    """The time that a process has worked, whatever else the machine does."""
+    fields = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def main() -> None:
     from measuring import keep, parser_of
 
@@ -129,11 +135,14 @@ def main() -> None:
                 "start_seconds": time.perf_counter() - start,
             }
             client.ask("/api/next", "first next", holder="h", reviewer="Ann")
+            before = cpu_seconds(process.pid)
             session(client, options.questions)
+            worked = cpu_seconds(process.pid) - before
             status = Path(f"/proc/{process.pid}/status").read_text().splitlines()
         finally:
             process.terminate()
             process.wait()
+    row["cpu_ms"] = 1000 * worked / (options.questions * len(FILTERS))  # of a question: next, answer, some undone
     row["memory_mb"] = int(next(line for line in status if line.startswith("VmHWM")).split()[1]) * 1024 / 1e6
     row["load"] = os.getloadavg()[0]  # processes that wanted a core: others slow the answers down
     for name, seconds in client.seconds.items():

@@ -476,11 +476,13 @@ def review_cost() -> str:
 
 def review_size() -> str:
     (row,) = load("review.json")["rows"]
-    seconds, memory = f"{row['start_seconds']:.0f} s", f"{row['memory_mb']:,.0f} MB"
+    pairs = f"{row['links']:,} links and {row['pairs'] - row['links']:,} pairs left out"
+    start, memory = f"{row['start_seconds']:.0f} s", f"{row['memory_mb']:,.0f} MB"
+    cpu, load = f"{row['cpu_ms']:.0f} ms", f"{row['load']:.0f}"
     return (
-        f"{row['links']:,} links and {row['pairs'] - row['links']:,} pairs left out, of two graphs of {row['entities']:,} "
-        f"entities. Reading and indexing took {seconds}, the memory is {memory}, and on average {row['load']:.0f} "
-        "processes, of others as well, wanted the two cores meanwhile (`python benchmarks/review.py`)."
+        f"{pairs}, of two graphs of {row['entities']:,} entities. Reading and indexing took {start}, the memory is "
+        f"{memory}. A question takes {cpu} of processor time, from the request to the answer kept; the rest is waiting for "
+        f"the disk and for other processes, of which {load} wanted a core (`python benchmarks/review.py`)."
     )
 
 

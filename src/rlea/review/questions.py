@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,7 +56,7 @@ class Questions:
         channels, says, margins = _opinions(run, source, target)
         return Questions(source, target, confidences.astype(np.float32), is_link, margins, channels, says)
 
-    @property
+    @cached_property
     def disagree(self) -> NDArray[np.bool_]:
         """Where one channel prefers this target and another one does not; (num_pairs,)."""
         return np.asarray((self.says > 0).any(axis=1) & (self.says < 0).any(axis=1))
