@@ -478,11 +478,11 @@ def review_size() -> str:
     (row,) = load("review.json")["rows"]
     pairs = f"{row['links']:,} links and {row['pairs'] - row['links']:,} pairs left out"
     start, memory = f"{row['start_seconds']:.0f} s", f"{row['memory_mb']:,.0f} MB"
-    cpu, load = f"{row['cpu_ms']:.0f} ms", f"{row['load']:.0f}"
+    cpu, others = f"{row['cpu_ms']:.0f} ms", f"{row['load']:.0f}"
     return (
         f"{pairs}, of two graphs of {row['entities']:,} entities. Reading and indexing took {start}, the memory is "
-        f"{memory}. A question takes {cpu} of processor time, from the request to the answer kept; the rest is waiting for "
-        f"the disk and for other processes, of which {load} wanted a core (`python benchmarks/review.py`)."
+        f"{memory}. A question takes {cpu} of processor time, from the request to the answer kept; the rest is waiting "
+        f"for the disk and for other processes, of which {others} wanted a core (`python benchmarks/review.py`)."
     )
 
 
