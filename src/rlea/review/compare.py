@@ -41,7 +41,7 @@ def marked(source: str, target: str) -> tuple[tuple[Piece, ...], tuple[Piece, ..
     if len(source) == len(source.casefold()) and len(target) == len(target.casefold()) and letters.ratio() >= ALIKE:
         return _pieces(letters, list(source), list(target))
     words, others = _TOKENS.findall(source), _TOKENS.findall(target)
-    alike = SequenceMatcher(None, *([plain(word) or word for word in side] for side in (words, others)))
+    alike = SequenceMatcher(None, [plain(word) or word for word in words], [plain(word) or word for word in others])
     if not any(words[k].strip() for start, _, size in alike.get_matching_blocks() for k in range(start, start + size)):
         return ((source, False),), ((target, False),)
     return _pieces(alike, words, others)
