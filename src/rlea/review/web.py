@@ -13,7 +13,7 @@ import json
 import secrets
 import socket
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, cached_property
 from http.cookies import CookieError, SimpleCookie
 from http.server import BaseHTTPRequestHandler
 from importlib.resources import files
@@ -66,13 +66,16 @@ class ReviewServer(LocalServer):
         """The name of the cookie; those of one machine are shared by all of its ports."""
         return f"rlea_review_{self.server_address[1]}"
 
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        """Names that do not depend on the connection; those of the machine only where others may ask."""
+        others = () if self.host in LOOPBACK else (socket.gethostname(), socket.getfqdn())
+        return frozenset((*LOOPBACK, self.host, *others)) - {""}
+
     def hosts(self, own: str) -> set[str]:
         """The names by which this server may be called; `own` is the address that a connection came in at."""
-        names = {*LOOPBACK, self.host, own}
-        if self.host not in LOOPBACK:
-            names |= {socket.gethostname(), socket.getfqdn()}
         port = self.server_address[1]
-        shown = {f"[{name}]" if ":" in name else name for name in names if name}
+        shown = {f"[{name}]" if ":" in name else name for name in {*self._names, own}}
         return {f"{name}:{port}".lower() for name in shown} | (shown if port == 80 else set())
 
 
