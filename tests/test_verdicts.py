@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rlea
+from rlea.demo import demo_folder
 from rlea.errors import InputError
 from rlea.io.readers.verdicts import parse_place, with_verdicts
 from rlea.verdicts import ANSWERS, LEASE_SECONDS, OTHER, UNDO, Entry, VerdictStore, resolve
@@ -370,3 +371,16 @@ def test_a_pair_without_verdicts_is_the_same_object_but_for_the_record(reviewed)
     put, read = reviewed
     pair = read(put("run", ("skip", "a1", "b1")))
     assert with_verdicts(pair, [put("run")]).fingerprint == pair.fingerprint
+
+
+def test_a_benchmark_folder_takes_verdicts_beside_its_own_links(tmp_path):
+    plain = rlea.read_demo()
+    source, target = plain.test.source_ids[0], plain.test.target_ids[0]
+    names = plain.source.entities[source], plain.target.entities[target]
+    with VerdictStore.of_run(tmp_path) as store:
+        store.answer(*names, "accept", reviewer="Ann", key="k")
+    pair = rlea.read(demo_folder(), verdicts=tmp_path)
+    assert len(pair.train) == len(plain.train) + 1
+    assert len(pair.test) == len(plain.test) - 1  # what was learned from is not scored
+    assert int(pair.train.target_ids[pair.train.source_ids == source][0]) == target
+    assert dict(pair.inputs) == {"demo": "yes", "verdicts": f"{tmp_path}@1"}
