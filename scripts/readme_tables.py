@@ -493,6 +493,36 @@ def several_table() -> str:
     return slim(markdown_table(head, rows))
 
 
+def review_cost() -> str:
+    (row,) = load("review.json")["rows"]
+    asked = {
+        "the next pair": "next: none",
+        "the same, of the least margin": "next: least margin",
+        "the same, by confidence and disagreement": "next: confidences, disagreement",
+        "the same, left out and against one channel": "next: left out, words against",
+        "an answer, until it is on the disk": "answer",
+        "undo": "undo",
+        "search": "search",
+    }
+    rows = [
+        [name, f"{row[key]['requests']:,}", *(f"{row[key][time]:.0f} ms" for time in ("p50_ms", "p95_ms", "most_ms"))]
+        for name, key in asked.items()
+    ]
+    return slim(markdown_table(["by HTTP", "requests", "median", "95 % within", "longest"], rows))
+
+
+def review_size() -> str:
+    (row,) = load("review.json")["rows"]
+    pairs = f"{row['links']:,} links and {row['pairs'] - row['links']:,} pairs left out"
+    start, memory = f"{row['start_seconds']:.0f} s", f"{row['memory_mb']:,.0f} MB"
+    cpu, others = f"{row['cpu_ms']:.0f} ms", f"{row['load']:.0f}"
+    return (
+        f"{pairs}, of two graphs of {row['entities']:,} entities. Reading and indexing took {start}, the memory is "
+        f"{memory}. A question takes {cpu} of processor time, from the request to the answer kept; the rest is waiting "
+        f"for the disk and for other processes, of which {others} wanted a core (`python benchmarks/review.py`)."
+    )
+
+
 def main() -> None:
     pages = {
         ROOT / "README.md": {
@@ -525,6 +555,7 @@ def main() -> None:
             "several": several_table,
         },
         ROOT / "docs" / "serve.md": {"reconcile": reconcile_table, "reconcile-cost": reconcile_cost},
+        ROOT / "docs" / "review.md": {"review-size": review_size, "review-cost": review_cost},
     }
     changed = False
     for path, tables in pages.items():

@@ -18,11 +18,11 @@ SOURCE = ROOT / "src" / "rlea"
 # A module may import those before it, in the same line or above, and those of its own package; never those after it.
 LAYERS = """
 errors compiled_code plain_text progress peak_memory record arithmetic demo
-graph search matching clusters
+graph search matching clusters verdicts
 io models
 evidence evaluation
 paper agent matchers deciders
-views settings config plan same_values merging result pipeline serve duplicates several
+views settings config plan same_values merging result pipeline serve review duplicates several
 experiments commands
 cli
 """

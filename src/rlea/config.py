@@ -20,14 +20,15 @@ from rlea.settings import AlignSettings, suggest
 
 RUN_CONFIG = "run.toml"  # in the folder of a run
 INPUTS = (
-    *("source", "target", "fold", "seeds", "valid", "gold", "different", "disjoint", "source_query", "target_query"),
-    *("endpoint_limit", "id_column", "name_column", "columns"),
+    *("source", "target", "fold", "seeds", "valid", "gold", "different", "disjoint", "verdicts", "source_query"),
+    *("target_query", "endpoint_limit", "id_column", "name_column", "columns"),
 )
 NUMBERS = ("endpoint_limit",)
+LISTS = ("verdicts",)  # inputs that there may be several of, a line each
 CALLED = {"id": "id_column", "name": "name_column"}  # options whose parameter is called otherwise
 PATHS = (
-    *("source", "target", "others", "seeds", "valid", "gold", "different", "disjoint", "source_query", "target_query"),
-    *("agent", "encoder", "embedding", "output", "log"),
+    *("source", "target", "others", "seeds", "valid", "gold", "different", "disjoint", "verdicts", "source_query"),
+    *("target_query", "agent", "encoder", "embedding", "output", "log"),
 )
 _HALF = re.compile("[\ud800-\udfff]")
 _PLACE = re.compile(r"\(at line (\d+), column \d+\)")
@@ -72,6 +73,7 @@ def config_text(settings: AlignSettings, inputs: Mapping[str, str], formats: Ite
         lines.append("# Its graphs were made in Python: name others before --config.")
     options: dict[str, Any] = {name: paths[name] for name in INPUTS if name in paths}
     options |= {name: int(paths[name]) for name in NUMBERS if name in paths}
+    options |= {name: tuple(paths[name].split("\n")) for name in LISTS if name in paths}
     options |= {"format": tuple(formats)} | asdict(settings)
     for name, value in options.items():
         if value not in ("", ()):

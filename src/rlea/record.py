@@ -25,7 +25,7 @@ def describe_run(**facts: Any) -> dict[str, Any]:
         "command": command(),
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "commit": commit(),
-        "versions": {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}},
+        "versions": {"python": platform.python_version(), **{name: package_version(name) for name in PACKAGES}},
         "machine": {
             "system": platform.system(),
             "architecture": platform.machine(),
@@ -80,7 +80,8 @@ def _git(folder: Path, *arguments: str) -> str:
     return subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
 
 
-def _version(name: str) -> str:
+def package_version(name: str) -> str:
+    """The version of an installed package, empty if it is not installed."""
     try:
         return version(name)
     except PackageNotFoundError:

@@ -88,7 +88,7 @@ class Trace:
 
     def pairs(self, source: int) -> tuple[Ids, Floats]:
         """The targets of a source's best pairs and their logits, best first."""
-        low, high = np.searchsorted(self.pair_source_ids, [source, source + 1])
+        low, high = self._range(source)
         return self.pair_target_ids[low:high], self.logits[low:high]
 
     def source_of(self, target: int) -> int | None:
@@ -112,9 +112,16 @@ class Trace:
         return None if place is None else float(self.logits[place])
 
     def _place(self, source: int, target: int) -> int | None:
-        low, high = np.searchsorted(self.pair_source_ids, [source, source + 1])
+        low, high = self._range(source)
         found = np.flatnonzero(self.pair_target_ids[low:high] == target)
         return int(low + found[0]) if len(found) else None
+
+    def _range(self, source: int) -> tuple[int, int]:
+        """Where the pairs of a source begin and end."""
+        # Of the same type: else all ids would be converted for every search.
+        wanted = np.array((source, source + 1), self.pair_source_ids.dtype)
+        low, high = np.searchsorted(self.pair_source_ids, wanted)
+        return int(low), int(high)
 
     def save(self, path: str | Path) -> None:
         """Write as safetensors (no pickle), atomically."""

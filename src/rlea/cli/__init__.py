@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 
-from rlea.cli import align, dedupe, files, serve, study
+from rlea.cli import align, dedupe, files, review, serve, study
 from rlea.cli.options import app
 
-__all__ = ["align", "app", "dedupe", "files", "main", "serve", "study"]
+__all__ = ["align", "app", "dedupe", "files", "main", "review", "serve", "study"]
 
 # Worker threads that wait must sleep: by default they spin, and on a busy machine take the time of those that work.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")

@@ -146,6 +146,15 @@ def align(
         typer.Option(help="Pairs that are known to be two things: they are never linked.", rich_help_panel=INPUT),
     ] = None,
     disjoint: options.Disjoint = None,
+    verdicts: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A run that people have reviewed (`rlea review`): what they accepted are seeds, what they rejected is "
+            "never linked. RUN@57 takes the first 57 entries. May be repeated.",
+            show_default=False,
+            rich_help_panel=INPUT,
+        ),
+    ] = None,
     keep: Annotated[
         str,
         typer.Option(
@@ -224,7 +233,8 @@ def align(
             inputs = (source, target, *(others or ()), seeds, valid, gold, different, source_query, target_query)
             pipeline.check_output(output, (*inputs, agent, encoder, *settings.embedding), formats)
         if others and target is not None:
-            given = {"--seeds": seeds, "--valid": valid, "--gold": gold, "--fold": fold}
+            given: dict[str, object] = {"--seeds": seeds, "--valid": valid, "--gold": gold, "--fold": fold}
+            given |= {"--verdicts": verdicts}
             rows: dict[str, Any] = {"id_column": id_column, "name_column": name_column, "columns": columns}
             rows |= {"different": different, "disjoint": disjoint}
             answer_several([source, target, *others], rows, settings, given, report, output, json_)
@@ -246,6 +256,7 @@ def align(
                 name_column=name_column,
                 columns=columns,
                 cardinality=cardinality,
+                verdicts=verdicts or (),
                 progress=report,
             )
         if output is not None:

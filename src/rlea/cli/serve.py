@@ -27,7 +27,8 @@ def serve(
     Example:  rlea serve people.nt.gz
     """
     from rlea.io.read import row_options
-    from rlea.serve.web import LOOPBACK, open_server
+    from rlea.serve.local import LOOPBACK
+    from rlea.serve.web import open_server
 
     if host not in LOOPBACK and not quiet:
         err.print(f"[yellow]Note:[/yellow] {as_text(host)} is no loopback address: others may read this graph.")

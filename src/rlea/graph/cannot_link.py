@@ -44,6 +44,10 @@ class CannotLink(NamedTuple):
         """Those that are named one by one."""
         return [(key >> 32, key & 0xFFFFFFFF) for key in self.keys.tolist()]
 
+    def with_pairs(self, pairs: Iterable[tuple[int, int]]) -> CannotLink:
+        """The same, and these pairs as well."""
+        return CannotLink.of([*self.pairs, *pairs], (self.source_bits, self.target_bits))
+
     def allows(self, source_ids: Ids, target_ids: Ids) -> NDArray[np.bool_]:
         """Which of these pairs may be linked, (num_pairs,)."""
         allowed = np.ones(len(source_ids), np.bool_)

@@ -263,8 +263,8 @@ class GraphPair:
     `default_pool` names the entities to be matched by default: those of the "test" links, as benchmarks do,
     or "all" without a seed, as for graphs of one's own, where knowing who is in gold would be a hint. `inputs` has what
     a run needs to read the pair again: the absolute paths by the parameters of `rlea.read` (source, target, fold,
-    seeds, valid, gold; only those given), or `demo`. It is empty for data in memory and no part of the fingerprint.
-    `cannot_link` are pairs of which a user knows that they are no links.
+    seeds, valid, gold, verdicts; only those given), or `demo`. It is empty for data in memory and no part of the
+    fingerprint. `cannot_link` are pairs of which a user knows that they are no links.
 
     >>> import rlea
     >>> pair = rlea.read_demo()

@@ -113,4 +113,6 @@ def keep_apart(pair: GraphPair, different: Any, disjoint: Any) -> GraphPair:
         ]
         remedy = "take it out of one of the two"
         raise InputError(f"{shown(ends[0])} - {shown(ends[1])} is a seed, and in --different", remedy=remedy)
-    return replace(pair, cannot_link=barred, inputs={**pair.inputs, **dict(apart.inputs)})
+    return replace(
+        pair, cannot_link=barred.with_pairs(pair.cannot_link.pairs), inputs={**pair.inputs, **dict(apart.inputs)}
+    )

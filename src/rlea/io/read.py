@@ -19,6 +19,7 @@ from rlea.io.readers.places import is_elsewhere, is_path, is_paths, read_place, 
 from rlea.io.readers.row_files import STANDARD_INPUT
 from rlea.io.readers.rows import GUESS, RowOptions
 from rlea.io.readers.sparql import LIMIT, is_endpoint
+from rlea.io.readers.verdicts import with_verdicts
 from rlea.progress import Progress, silent
 
 
@@ -37,6 +38,7 @@ def read(
     name_column: str = "",
     columns: str | Sequence[str] = (),
     cardinality: str = ONE_TO_ONE,
+    verdicts: str | Path | Sequence[str | Path] = (),
     progress: Progress = silent,
 ) -> GraphPair:
     """A benchmark folder, or two graphs of one's own with optional links.
@@ -61,7 +63,8 @@ def read(
     Links (`seeds` to learn from, `valid` to choose settings by, `gold` to score with) are a path, a frame with the
     columns source, target and optionally confidence, an iterable of such tuples, or a dict source -> target. Of several
     links of an entity the first counts, unless `cardinality` says otherwise: 1:n keeps several targets of a source, n:1
-    several sources of a target, n:m both.
+    several sources of a target, n:m both. `verdicts` are folders of runs that people have reviewed: what they accepted
+    are seeds, what they rejected is never linked. `RUN@57` are the first 57 entries of its log.
 
     `inputs` of the pair has the absolute paths and the addresses that were given. Anything else is an `InputError`.
 
@@ -71,6 +74,7 @@ def read(
     (1, 1)
     """
     check_cardinality(cardinality)
+    reviewed = [verdicts] if isinstance(verdicts, str | Path) else list(verdicts)
     links = {"seeds": seeds, "valid": valid, "gold": gold}
     given = {"source": source, "target": target, **links}
     inputs = {name: recorded(value) for name, value in given.items() if is_path(value) and str(value) != STANDARD_INPUT}
@@ -103,10 +107,10 @@ def read(
             inputs = {"demo": "yes"}
         elif fold is not None:
             inputs["fold"] = fold
-        pair = read_pair(source, fold)
+        pair = replace(read_pair(source, fold), inputs=inputs)
         for side, graph in (("source", pair.source), ("target", pair.target)):
             check_lengths(graph, f"the {side} graph")
-        return replace(pair, inputs=inputs)
+        return with_verdicts(pair, reviewed) if reviewed else pair
     if fold is not None:
         raise InputError("--fold is for benchmark folders", remedy="leave it out for two graphs of your own")
     sides = {"source": source, "target": target}
@@ -129,6 +133,8 @@ def read(
     if gold is not None and not len(pair.test):
         place = gold if is_path(gold) else "gold"
         raise InputError("no gold link is left to score with", path=place, remedy="give links that are not seeds")
+    if reviewed:
+        pair = with_verdicts(pair, reviewed)
     if not len(pair.train):
         note = "there are no seeds: matching starts from what the two graphs have in common"
         pair = replace(pair, notes=(*pair.notes, note))

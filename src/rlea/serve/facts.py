@@ -147,5 +147,6 @@ class Facts:
 
 def _run(numbers: NDArray[np.int32], number: int) -> slice:
     """Where a number stands in sorted numbers."""
-    first, last = np.searchsorted(numbers, (number, number + 1))
+    # Of the same type: else all numbers would be converted for every search.
+    first, last = np.searchsorted(numbers, np.array((number, number + 1), numbers.dtype))
     return slice(int(first), int(last))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -17,12 +17,12 @@ from rlea.errors import InputError
 from rlea.io.readers.places import read_place, short_name
 from rlea.io.readers.rows import GUESS, RowOptions
 from rlea.progress import Progress, silent
+from rlea.serve.local import LocalServer
 from rlea.serve.protocol import Html, RequestError, Service
 from rlea.serve.reconciler import Reconciler
 
 MOST_BYTES = 4_000_000  # of the body of a request
 MOST_FIELDS = 20
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _CALLBACK = re.compile(r"[A-Za-z_$][\w$]*(\.[A-Za-z_$][\w$]*)*", re.ASCII)
 _HOST = re.compile(r"(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+)(:\d{1,5})?")
 CORS = {
@@ -42,34 +42,12 @@ def open_server(
     return Server(Service(Reconciler(read, progress=progress), short_name(graph)), host, port)
 
 
-class Server(ThreadingHTTPServer):
+class Server(LocalServer):
     """An HTTP server for one service."""
-
-    daemon_threads = True  # Ctrl-C need not wait for a client that keeps its connection open
 
     def __init__(self, service: Service, host: str, port: int) -> None:
         self.service = service
-        if ":" in host:
-            import socket
-
-            self.address_family = socket.AF_INET6
-        try:
-            super().__init__((host, port), _Handler)
-        except (OSError, OverflowError, UnicodeError) as problem:
-            reason = getattr(problem, "strerror", None) or str(problem)
-            raise InputError(
-                f"cannot listen at {host} port {port}: {reason.lower()}", remedy="choose another --port or --host"
-            ) from None
-
-    @property
-    def address(self) -> str:
-        """Where the service is, without a slash at the end."""
-        host, port = self.server_address[:2]
-        shown = host.decode() if isinstance(host, bytes | bytearray) else str(host)
-        return f"http://[{shown}]:{port}" if ":" in shown else f"http://{shown}:{port}"
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Clients that hang up are no news; all else is answered by the handler."""
+        super().__init__(host, port, _Handler)
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -76,8 +76,12 @@ def put_mappings(
     about: MappingSet,
     predicates: Sequence[str],
     more: Mapping[str, Sequence[str]] | None = None,
+    namespaces: Mapping[str, str] | None = None,
 ) -> None:
-    """Write any mappings: a predicate (CURIE) for each row, and `more` columns of the format by name."""
+    """Write any mappings: a predicate (CURIE) for each row, and `more` columns of the format by name.
+
+    `namespaces` (prefix -> namespace) are those that CURIEs in `more` need.
+    """
     sources, targets = [_uri(text) for text in rows.sources], [_uri(text) for text in rows.targets]
     prefixes = _prefixes([*sources, *targets], predicates)
     curie = _shortener(prefixes)
@@ -100,7 +104,11 @@ def put_mappings(
     if with_exact:
         table.update(zip(EXACT_COLUMNS, exact, strict=True))
     with path.open("w", encoding="utf-8", newline="\n") as file:
-        for line in _head(rows, about, prefixes, with_exact, predicates):
+        said = [
+            " ".join(words) for words in zip(predicates, (more or {}).get("predicate_modifier", blank), strict=True)
+        ]
+        named = prefixes | {namespace: prefix for prefix, namespace in (namespaces or {}).items()}
+        for line in _head(rows, about, named, with_exact, said):
             file.write(f"#{line}\n")
         file.write("\t".join(table) + "\n")
         file.writelines("\t".join(row) + "\n" for row in zip(*table.values(), strict=True))
@@ -130,7 +138,7 @@ def _head(
 def _content_id(rows: LinkRows, predicates: Sequence[str]) -> str:
     """An IRI derived from the links, so that the same links give the same file."""
     digest = hashlib.sha256()
-    for row in zip(rows.sources, rows.targets, rows.printed_confidences(), predicates, strict=True):
+    for row in zip(rows.sources, rows.targets, rows.printed_confidences(), map(str.strip, predicates), strict=True):
         digest.update(json.dumps(row).encode())
     return uuid.uuid5(uuid.NAMESPACE_URL, digest.hexdigest()).urn
 

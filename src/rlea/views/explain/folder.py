@@ -68,10 +68,11 @@ def read_inputs(folder: Path, record: dict[str, Any]) -> GraphPair:
     from rlea.io.read import read
 
     inputs = {name: str(value) for name, value in as_dict(record.get("inputs")).items()}
+    reviewed = [_find_reviewed(folder, place) for place in inputs.get("verdicts", "").split("\n") if place]
     if inputs.get("demo"):
         from rlea.demo import demo_folder
 
-        return read(demo_folder())
+        return read(demo_folder(), verdicts=reviewed)
     if "source" not in inputs:
         raise InputError(
             "run.json does not say where the graphs are: the run is of an earlier version, of graphs made in Python, "
@@ -86,8 +87,16 @@ def read_inputs(folder: Path, record: dict[str, Any]) -> GraphPair:
         places["endpoint_limit"] = int(inputs["endpoint_limit"])
     places |= {name: inputs[name] for name in ("id_column", "name_column", "columns") if name in inputs}
     settings = as_dict(record.get("settings"))
-    places["cardinality"] = str(settings.get("cardinality", "1:1"))
+    places |= {"cardinality": str(settings.get("cardinality", "1:1")), "verdicts": reviewed}
     return read(places.pop("source"), places.pop("target", None), fold=inputs.get("fold"), **places)
+
+
+def _find_reviewed(folder: Path, recorded: str) -> str:
+    """The folder of a run whose verdicts were taken, as `_find_file` finds it, and up to which entry of its log."""
+    from rlea.io.readers.verdicts import parse_place
+
+    place, until = parse_place(recorded)
+    return f"{_find_file(folder, str(place))}@{until}"
 
 
 def _find_file(folder: Path, recorded: str) -> Path | str:

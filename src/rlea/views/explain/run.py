@@ -101,8 +101,12 @@ class Run:
 
     def explain(self, source: str, target: str | None = None) -> Explanation:
         """Explain the link of a source, or a pair; see `explain`."""
-        pair = self.pair
         s, t, notes = self._find(source, target)
+        return self.explain_ids(s, t, notes)
+
+    def explain_ids(self, s: int, t: int | None, notes: tuple[str, ...] = ()) -> Explanation:
+        """The same for a pair of ids, or for a source without a link."""
+        pair = self.pair
         own = self._link_of(s)
         dropped = self._dropped(s) if own is None else None
         in_pool = bool(self._is_open[0][s])
@@ -128,7 +132,7 @@ class Run:
             in_pool=in_pool,
             num_steps=None if self.trace is None else len(self.trace),
             evidence=None if shown is None else self.evidence_for(s, shown),
-            values=() if shown is None or self._comparison is None else self._comparison.of(s, shown),
+            values=() if shown is None or self.comparison is None else self.comparison.of(s, shown),
             rivals=self._rivals(s, shown),
             notes=(*self.notes, *notes),
         )
@@ -164,7 +168,7 @@ class Run:
         return tuple(dict.fromkeys(str(channel.get("channel")) for channel in read_channels(self.record)))
 
     @cached_property
-    def _comparison(self) -> Comparison | None:
+    def comparison(self) -> Comparison | None:
         """The literals as the run saw them; None if it did not use attributes."""
         found = read_correspondences(self.record)
         hidden = as_list(as_dict(self.record.get("result")).get("hidden"))
@@ -242,14 +246,14 @@ class Run:
         row = None if self.trace is None else self.trace.features_of(source, target)
         if self.trace is None or row is None:
             return ()
-        known = self._meanings
+        known = self.meanings
         return tuple(
             Feature(*known.get(column, (column, column)), value)
             for column, value in zip(self.trace.columns, row.tolist(), strict=True)
         )
 
     @cached_property
-    def _meanings(self) -> dict[str, tuple[str, str]]:
+    def meanings(self) -> dict[str, tuple[str, str]]:
         """Feature column -> its channel (of vectors, which there may be several of, the column) and what it means."""
         return {
             str(column): (str(column if row.get("channel") == VECTORS else row.get("channel")), str(meaning))
@@ -268,6 +272,13 @@ class Run:
     def _relations(self) -> tuple[Ids, Ids]:
         """The relations of either graph that the agent uses, by their number in the neighbourhoods."""
         return most_frequent(self.pair.source, MAX_RELATIONS), most_frequent(self.pair.target, MAX_RELATIONS)
+
+    def edges(self, entity: int, is_source: bool) -> list[tuple[Relation, int]]:
+        """The edges of an entity that the agent looks at: the relation, and the id of the neighbour."""
+        graphs = self.memory.graphs
+        graph, side = (self.pair.source, graphs.source) if is_source else (self.pair.target, graphs.target)
+        kept = self._relations[0 if is_source else 1]
+        return [(_relation(graph, o, kept), n) for o, _, n in _edges(side, entity)]
 
     # ---- rivals -----------------------------------------------------------------------------------------------------
 

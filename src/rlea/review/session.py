@@ -1,0 +1,379 @@
+"""A review of a run: what is asked next, what the answers say so far, and what they changed."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlea.errors import InputError
+from rlea.graph import GraphPair, KnowledgeGraph
+from rlea.graph.names import local_name, plain
+from rlea.progress import Progress, silent
+from rlea.record import as_dict, is_number
+from rlea.review.card import make_card
+from rlea.review.questions import DEFAULT_ORDER, ORDERS, Questions, in_order
+from rlea.serve.facts import Facts
+from rlea.verdicts import Entry, Verdicts, VerdictStore, resolve
+from rlea.views.explain import Run
+
+Mask = NDArray[np.bool_]
+
+SCOPES = ("open", "second opinion", "skipped", "disputed")
+KINDS = ("all", "links", "left out")
+MOST_CLASSES = 200  # that can be filtered by
+MOST_FOUND = 20  # entities that a search lists
+MOST_LISTED = 50  # disputes and changes that are listed
+STEPS = 100  # thresholds between 0 and 1
+
+
+@dataclass(frozen=True)
+class Filters:
+    """Which questions are asked, and in which order."""
+
+    order: str = DEFAULT_ORDER
+    scope: str = "open"
+    kind: str = "all"
+    low: float = 0.0  # confidences
+    high: float = 1.0
+    class_: str = ""  # identifier of a class that one of the two entities has
+    channel: str = ""  # "names for", "names against": what a channel says of the pair
+    disagree: bool = False  # only pairs about which channels disagree
+
+    def __post_init__(self) -> None:
+        for what, value, known in (
+            ("order", self.order, ORDERS),
+            ("scope", self.scope, SCOPES),
+            ("kind", self.kind, KINDS),
+        ):
+            if value not in known:
+                raise InputError(f"unknown {what} {value!r}", remedy=f"use one of {', '.join(known)}")
+        if not 0 <= self.low <= self.high <= 1:
+            raise InputError(f"confidences from {self.low} to {self.high}", remedy="give numbers from 0 to 1")
+
+
+class Review:
+    """A run, its verdicts and its questions, indexed. Threads may share it; other processes may write verdicts, too."""
+
+    def __init__(self, run: Run, store: VerdictStore, progress: Progress = silent) -> None:
+        self.run, self.store = run, store
+        pair = run.pair
+        progress("index", 0, 4)
+        self.questions = Questions.of(run)
+        self.facts = Facts(pair.source), Facts(pair.target)
+        progress("index", 1, 4)
+        self._orders = {name: in_order(self.questions, name) for name in ORDERS}
+        sources, targets = self.questions.source_ids.tolist(), self.questions.target_ids.tolist()
+        self.places = {ends: place for place, ends in enumerate(zip(sources, targets, strict=True))}
+        progress("index", 2, 4)
+        self._folded = [plain(name) for name in pair.source.names], [plain(name) for name in pair.target.names]
+        progress("index", 3, 4)
+        _ = run.memory.correspondence, self.classes
+        if run.comparison is not None and len(self.questions):
+            run.explain_ids(sources[0], targets[0])  # makes what the first card would wait for
+        progress("index", 4, 4)
+        self._lock = threading.RLock()
+        self._entries: list[Entry] = []
+        self.verdicts = Verdicts()
+        self._forget()
+
+    @staticmethod
+    def open(folder: str | Path, *, pair: GraphPair | None = None, progress: Progress = silent) -> Review:
+        """Read the folder of a run, its graphs and its verdicts; the store is made if there is none."""
+        progress("read", 0, 1)
+        run = Run.open(folder, pair=pair)
+        progress("read", 1, 1)
+        return Review(run, VerdictStore.of_run(folder), progress)
+
+    @property
+    def cardinality(self) -> str:
+        """How many links an entity of the run may have."""
+        return str(as_dict(self.run.record.get("settings")).get("cardinality", "1:1"))
+
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether the confidences of the run are probabilities."""
+        return bool(as_dict(as_dict(self.run.record.get("result")).get("overlap")))
+
+    # ---- what was answered ------------------------------------------------------------------------------------------
+
+    def refresh(self) -> None:
+        """Read what was added to the log, by this process or another."""
+        with self._lock:
+            more = self.store.entries(after=self._entries[-1].number if self._entries else 0)
+            if more:
+                self._entries += more
+                self._forget()
+
+    def _forget(self) -> None:
+        """Work out anew what the log says."""
+        self.verdicts = resolve(self._entries, self.cardinality)
+        count, ids = len(self.questions), self._ids
+        self._answered, self._skipped, self._disputed = (np.zeros(count, np.bool_) for _ in range(3))
+        self._by: dict[str, list[int]] = {}  # reviewer -> the questions that they have answered
+        self.confidences = self.questions.confidences.astype(np.float64)  # as they are after the answers
+        for one in self.verdicts:
+            place = self.places.get(ids(one.source, one.target), -1)
+            if place < 0:
+                continue
+            self._answered[place] = True
+            for reviewer in one.reviewers:
+                self._by.setdefault(reviewer, []).append(place)
+        for verdicts, marked in ((self.verdicts.skipped, self._skipped), (self.verdicts.disputed, self._disputed)):
+            for one in verdicts:
+                if (place := self.places.get(ids(one.source, one.target), -1)) >= 0:
+                    marked[place] = True
+        self._implied = np.zeros(count, np.bool_)  # pairs of entities that are accepted with another one
+        accepted = [ids(one.source, one.target) for one in self.verdicts.accepted]
+        sources, targets = self.questions.source_ids, self.questions.target_ids
+        if self.cardinality in ("1:1", "n:1"):
+            self._implied |= np.isin(sources, [s for s, _ in accepted])
+        if self.cardinality in ("1:1", "1:n"):
+            self._implied |= np.isin(targets, [t for _, t in accepted])
+        self.confidences[self._implied] = 0.0
+        for verdicts, value in ((self.verdicts.accepted, 1.0), (self.verdicts.rejected, 0.0)):
+            for one in verdicts:
+                if (place := self.places.get(ids(one.source, one.target), -1)) >= 0:
+                    self.confidences[place] = value
+        self._beside = [ends for ends in accepted if ends not in self.places]  # accepted, and never decided by the run
+
+    def _ids(self, source: str, target: str) -> tuple[int, int]:
+        """The ids of a pair, -1 for an entity that is not there."""
+        pair = self.run.pair
+        return pair.source.entity_index.get(source, -1), pair.target.entity_index.get(target, -1)
+
+    def find(self, source: str, target: str) -> tuple[int, int]:
+        """The ids of a pair by identifiers; an unknown one is refused."""
+        ids = self._ids(source, target)
+        for name, number, side in ((source, ids[0], "source"), (target, ids[1], "target")):
+            if number < 0:
+                raise InputError(f"the {side} graph has no entity {name[:200]!r}", remedy="give its identifier")
+        return ids
+
+    def confidence_of(self, source: int, target: int) -> float | None:
+        """The run's own confidence in a pair; None if it has not decided on it."""
+        place = self.places.get((source, target))
+        return None if place is None else float(self.questions.confidences[place])
+
+    def answer(
+        self, source: str, target: str, answer: str, *, reviewer: str, key: str, instead: str = "", blind: bool = False
+    ) -> Entry:
+        """Keep an answer; when this returns it is on the disk. Entities that the graphs do not have are refused."""
+        confidence = self.confidence_of(*self.find(source, target))
+        if instead:
+            self.find(source, instead)
+        more: dict[str, Any] = {"reviewer": reviewer, "key": key, "instead": instead, "is_blind": blind}
+        entry = self.store.answer(source, target, answer, confidence=confidence, **more)
+        self.refresh()
+        return entry
+
+    def undo(self, *, reviewer: str, key: str) -> Entry | None:
+        """Undo the last answer of a reviewer; None if there is none."""
+        entry = self.store.undo(reviewer=reviewer, key=key)
+        self.refresh()
+        return entry
+
+    # ---- what is asked ----------------------------------------------------------------------------------------------
+
+    def chosen(self, filters: Filters, reviewer: str) -> Mask:
+        """Which questions the filters leave; (num_questions,)."""
+        questions = self.questions
+        mine = np.zeros(len(questions), np.bool_)
+        mine[self._by.get(reviewer, [])] = True
+        scopes = {
+            "open": ~self._answered & ~self._implied,
+            "second opinion": self._answered & ~mine,
+            "skipped": self._skipped,
+            "disputed": self._disputed,
+        }
+        left: Mask = scopes[filters.scope].copy()
+        if filters.kind != "all":
+            left &= questions.is_link == (filters.kind == "links")
+        if filters.low > 0 or filters.high < 1:
+            left &= (questions.confidences >= filters.low) & (questions.confidences <= filters.high)
+        if filters.class_:
+            of_source, of_target = (facts.having([filters.class_]) for facts in self.facts)
+            left &= of_source[questions.source_ids] | of_target[questions.target_ids]
+        if filters.channel:
+            name, _, what = filters.channel.rpartition(" ")
+            if name not in questions.channels or what not in ("for", "against"):
+                raise InputError(f"unknown channel {filters.channel!r}", remedy="use a channel of the run")
+            left &= questions.says[:, questions.channels.index(name)] == (1 if what == "for" else -1)
+        if filters.disagree:
+            left &= questions.disagree
+        return left
+
+    def next(self, filters: Filters, *, reviewer: str, holder: str) -> tuple[int, int] | None:
+        """The ids of the next pair, kept from others for some minutes; None if none is left."""
+        self.refresh()
+        with self._lock:
+            left, order = self.chosen(filters, reviewer), self._orders[filters.order]
+            pair, taken = self.run.pair, self.store.leased_to_others(holder)
+            for place in order[left[order]].tolist():
+                source, target = int(self.questions.source_ids[place]), int(self.questions.target_ids[place])
+                names = pair.source.entities[source], pair.target.entities[target]
+                if names not in taken and self.store.lease(*names, holder):
+                    return source, target
+        return None
+
+    def card(self, source: int, target: int, *, reviewer: str, is_blind: bool) -> dict[str, Any]:
+        """All that is shown of a pair, with what was answered about it."""
+        card = make_card(self.run, self.facts, source, target, is_blind=is_blind)
+        said = [one for one in self.entries_of(source, target) if not is_blind or one.reviewer == reviewer]
+        card["said"] = [
+            {"answer": one.answer, "reviewer": one.reviewer, "time": one.time, "instead": one.instead} for one in said
+        ]
+        if not is_blind:
+            card["confidence"] = self.confidence_of(source, target)
+            place = self.places.get((source, target))
+            if place is not None:
+                said_by = dict(zip(self.questions.channels, self.questions.says[place].tolist(), strict=True))
+                for row in card["channels"]:
+                    if row["channel"] in said_by:  # of its first column
+                        row["says"] = said_by.pop(row["channel"])
+        return card
+
+    def entries_of(self, source: int, target: int) -> list[Entry]:
+        """The answers about a pair that were not undone."""
+        pair = self.run.pair
+        names = pair.source.entities[source], pair.target.entities[target]
+        undone = {one.undoes for one in self._entries}
+        return [
+            one
+            for one in self._entries
+            if one.undoes is None and one.number not in undone and one.source == names[0]
+            if names[1] in (one.target, one.instead)
+        ]
+
+    # ---- what is told -----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def classes(self) -> list[tuple[str, str]]:
+        """Identifiers and readable names of the classes of both graphs, those of most entities first."""
+        counts: Counter[str] = Counter()
+        for facts in self.facts:
+            for name in facts.all_types:
+                counts[name] += int(facts.having([name]).sum()) if len(facts.all_types) <= MOST_CLASSES else 1
+        return [(name, local_name(name)) for name, _ in counts.most_common(MOST_CLASSES)]
+
+    def choices(self) -> dict[str, Any]:
+        """What can be filtered by."""
+        return {
+            "orders": list(ORDERS),
+            "scopes": list(SCOPES),
+            "kinds": list(KINDS),
+            "classes": self.classes,
+            "channels": [f"{name} {what}" for name in self.questions.channels for what in ("for", "against")],
+            "calibrated": self.is_calibrated,
+            "title": str(as_dict(self.run.record.get("result")).get("pair", "")),
+        }
+
+    def state(self, filters: Filters, reviewer: str) -> dict[str, Any]:
+        """Progress, the curve of thresholds, what the answers changed, and where reviewers contradict each other."""
+        self.refresh()
+        with self._lock:
+            verdicts, names = self.verdicts, self.run.pair
+            undone = {one.undoes for one in self._entries}
+            standing = [one for one in self._entries if one.undoes is None and one.number not in undone]
+            is_gone = self.questions.is_link & (self.confidences == 0) & (self._answered | self._implied)
+            is_new = ~self.questions.is_link & (self.confidences == 1) & self._answered
+            places = np.flatnonzero(is_new).tolist()
+            added = [(int(self.questions.source_ids[k]), int(self.questions.target_ids[k])) for k in places]
+            added += self._beside
+            removed = np.flatnonzero(is_gone).tolist()
+            was = float(self.questions.confidences[self.questions.is_link].astype(np.float64).sum())
+            now = float(self.confidences[self.questions.is_link].sum()) + len(added)
+            gone = [(int(self.questions.source_ids[k]), int(self.questions.target_ids[k])) for k in removed]
+
+            def told(pairs: list[tuple[int, int]]) -> list[list[str]]:
+                return [[names.source.names[s], names.target.names[t]] for s, t in pairs[:MOST_LISTED]]
+
+            return {
+                "answers": len(standing),
+                "mine": sum(one.reviewer == reviewer for one in standing),
+                "accepted": len(verdicts.accepted),
+                "rejected": len(verdicts.rejected),
+                "skipped": len(verdicts.skipped),
+                "disputed": [asdict(one) for one in verdicts.disputed[:MOST_LISTED]],
+                "reviewers": sorted({one.reviewer for one in standing}),
+                "left": int(self.chosen(filters, reviewer).sum()),
+                "pairs": len(self.questions),
+                "links_before": int(self.questions.is_link.sum()),
+                "links_now": int(self.questions.is_link.sum()) - len(removed) + len(added),
+                "expected_before": was,
+                "expected_now": now,
+                "removed": told(gone),
+                "added": told(added),
+                "num_removed": len(removed),
+                "num_added": len(added),
+                "curve": self._curve(),
+            }
+
+    def _curve(self) -> dict[str, Any]:
+        """Links and expected precision and recall by threshold: 0, .01, ... 1; after the answers so far."""
+        values = np.concatenate([self.confidences, np.ones(len(self._beside))])
+        bins = np.minimum(np.floor(values * STEPS + 1e-9).astype(int), STEPS)
+        is_there = ~(values == 0)
+        counts = np.bincount(bins[is_there], minlength=STEPS + 1)[::-1].cumsum()[::-1]
+        right = np.bincount(bins, weights=values, minlength=STEPS + 1)[::-1].cumsum()[::-1]
+        shared = as_dict(as_dict(self.run.record.get("result")).get("overlap")).get("shared")
+        all_right = max(float(right[0]), float(shared) if is_number(shared) else 0.0)  # type: ignore[arg-type]
+        return {
+            "links": counts.tolist(),
+            "precision": [round(float(r / c), 4) if c else None for r, c in zip(right, counts, strict=True)],
+            "recall": [round(float(r / all_right), 4) if all_right else None for r in right],
+        }
+
+    def search(self, text: str, side: str = "both") -> list[dict[str, Any]]:
+        """Entities by a part of their name, or by identifier; those that begin with it first."""
+        wanted, pair = plain(text), self.run.pair
+        found: list[tuple[bool, int, str, int]] = []
+        for number, (name, graph) in enumerate((("source", pair.source), ("target", pair.target))):
+            if side not in ("both", name):
+                continue
+            exact = graph.entity_index.get(text.strip())
+            if exact is not None:
+                found.append((False, -1, name, exact))
+            if wanted:
+                for entity, folded in enumerate(self._folded[number]):
+                    if wanted in folded and entity != exact:
+                        found.append((not folded.startswith(wanted), len(folded), name, entity))
+        found.sort()
+        return [
+            self._hit(pair.source if name == "source" else pair.target, name, k) for _, _, name, k in found[:MOST_FOUND]
+        ]
+
+    def _hit(self, graph: KnowledgeGraph, side: str, entity: int) -> dict[str, Any]:
+        """An entity that was found, and the pair that can be looked at: its link, or its best candidate."""
+        ends = self._pair_of(side, entity)
+        pair = self.run.pair
+        other = ""
+        if ends is not None:
+            other = pair.target.names[ends[1]] if side == "source" else pair.source.names[ends[0]]
+        return {
+            "side": side,
+            "identifier": graph.entities[entity],
+            "name": graph.names[entity],
+            "pair": None if ends is None else [pair.source.entities[ends[0]], pair.target.entities[ends[1]]],
+            "other": other,
+        }
+
+    def _pair_of(self, side: str, entity: int) -> tuple[int, int] | None:
+        memory, trace = self.run.memory, self.run.trace
+        other = int((memory.counterparts if side == "source" else memory.counterparts_back)[entity])
+        if other < 0:
+            own = self.questions.source_ids if side == "source" else self.questions.target_ids
+            places = np.flatnonzero(own == entity)
+            if len(places):
+                return int(self.questions.source_ids[places[0]]), int(self.questions.target_ids[places[0]])
+            if trace is None:
+                return None
+            best = trace.pairs(entity)[0][:1].tolist() if side == "source" else [trace.best_source(entity)]
+            other = -1 if not best or best[0] is None else int(best[0])
+        return None if other < 0 else (entity, other) if side == "source" else (other, entity)
