@@ -16,7 +16,10 @@ def write(path, header, rows):
 @pytest.fixture(scope="module")
 def people():
     draw = random.Random(3)
-    firsts, lasts = ("Ann", "Bert", "Cleo", "Dora", "Egon", "Fay"), ("Ames", "Boyle", "Cross", "Dunn", "Ellis", "Finch", "Gray")
+    firsts, lasts = (
+        ("Ann", "Bert", "Cleo", "Dora", "Egon", "Fay"),
+        ("Ames", "Boyle", "Cross", "Dunn", "Ellis", "Finch", "Gray"),
+    )
     return [
         (str(100 + k), f"{firsts[k % 6]} {lasts[k // 6]}", f"{draw.randint(1, 99)} {draw.choice(STREETS)}", f"d{k % 3}")
         for k in range(42)
