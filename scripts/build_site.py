@@ -1,4 +1,5 @@
-"""Build the site of the pages in docs/, with references of the commands and of the Python package.
+"""Build the site of the pages in docs/, with references of the commands and of the Python package, the notebook as a
+page, and a gallery of reports.
 
 python scripts/build_site.py          # into build/site
 python scripts/build_site.py FOLDER   # into FOLDER/site
@@ -18,6 +19,11 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent
 WIDTH = 100  # letters of a line of code
+# Report of the gallery -> what is aligned, and what to say of it.
+GALLERY = {
+    "places": ("src/rlea/demo", "Places of the world, English against French: the two graphs of `rlea demo`."),
+    "buildings": ("docs/data/ours.csv docs/data/theirs.csv", "The two tables of [the notebook](two_tables.md)."),
+}
 
 
 def command_reference() -> str:
@@ -122,6 +128,20 @@ def docstring(thing: object) -> list[str]:
     return [*lines, *(["```"] if is_code else [])]
 
 
+def make_gallery(pages: Path) -> str:
+    """Align, put the reports into `pages`/gallery, and return the page that leads to them."""
+    lines = ["# Reports", "", "What `rlea align --output` writes as `report.html` ([what is in it](report.md)):", ""]
+    (pages / "gallery").mkdir()
+    for name, (graphs, text) in GALLERY.items():
+        run = pages.parent / "runs" / name
+        gold = ["--gold", "docs/data/gold.csv"] if name == "buildings" else []
+        command = [sys.executable, "-m", "rlea", "align", *graphs.split(), *gold, "--output", str(run), "--quiet"]
+        subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
+        shutil.copy(run / "report.html", pages / "gallery" / f"{name}.html")
+        lines.append(f"- [{name}](gallery/{name}.html): {text}")
+    return "\n".join(lines) + "\n"
+
+
 def build(folder: Path) -> Path:
     """Copy the pages, write the references beside them, and build; returns the folder of the site."""
     pages, site = folder / "docs", folder / "site"
@@ -129,6 +149,11 @@ def build(folder: Path) -> Path:
     shutil.copytree(ROOT / "docs", pages)
     (pages / "commands.md").write_text(command_reference(), encoding="utf-8")
     (pages / "reference.md").write_text(python_reference(), encoding="utf-8")
+    from run_notebook import as_page
+
+    for notebook in pages.glob("*.ipynb"):
+        notebook.with_suffix(".md").write_text(as_page(notebook), encoding="utf-8")
+    (pages / "gallery.md").write_text(make_gallery(pages), encoding="utf-8")
     settings = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     settings = settings.replace("build/docs", str(pages.resolve())).replace("build/site", str(site.resolve()))
     (folder / "mkdocs.yml").write_text(settings, encoding="utf-8")

@@ -78,6 +78,38 @@ def test_attributes_that_do_not(attribute):
     assert not says_name(attribute)
 
 
+def test_a_note_says_which_attribute_names_entities():
+    graph = people("http://a.org/ont#fullName")
+    assert graph.notes == ("names of entities are taken from fullName (6) (--name overrules this)",)
+    assert not make_graph(literals=[("http://a.org/Basel", "label", "Basel")]).notes
+
+
+@pytest.mark.parametrize("entity", ["http://a.org/id/{:x}-aa", "person/{}", "http://a.org/id/abc{}"])
+def test_codes_with_letters_are_no_names_where_an_attribute_is_called_one(entity):
+    names = [f"{PEOPLE[k % 6]} {'abcdef'[k // 6]}" for k in range(30)]
+    rows = [(entity.format(40000 + k), "http://a.org/ont#fullName", name) for k, name in enumerate(names)]
+    assert {*make_graph(literals=rows).names} == {*names}
+
+
+def test_words_stay_names_where_some_have_digits():
+    rows = [
+        (f"http://a.org/{name}", "http://a.org/name", f"called {k}") for k, name in enumerate(("Apollo11", "Basel"))
+    ]
+    assert make_graph(literals=rows).names == ("Apollo11", "Basel")
+
+
+def test_the_kind_before_a_name_is_no_part_of_it():
+    assert make_graph([(f"city/{one}", "in", "country/Peru") for one in ("Lima", "Cusco")]).names == (
+        "Cusco", "Lima", "Peru"
+    )  # fmt: skip
+    assert make_graph([("AC/DC", "plays", "Back in Black"), ("AC/DC", "from", "Sydney")]).names[0] == "AC/DC"
+
+
+def test_model_numbers_are_no_names():
+    assert name_likeness([f"KXTS{k}W" for k in range(100, 130)]) == 0
+    assert name_likeness([f"Sony PSLX{k}H" for k in range(100, 130)]) > 0.9
+
+
 def test_values_that_look_like_names():
     random = np.random.default_rng(0)
     names = [f"{PEOPLE[k % 6]} {k}" for k in range(30)]

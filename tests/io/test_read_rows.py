@@ -332,3 +332,37 @@ def test_tables_of_one_name_stay_apart(tmp_path):
 def test_large_tables_in_utf16(tmp_path):
     rows = [("id", "name", "city", "born"), *((str(k), f"Person {k}", "Zürich", "1971") for k in range(9000))]
     assert read_graph(write(tmp_path / "a.csv", rows, encoding="utf-16")).num_entities == 9000
+
+
+def people_as_rdf(tmp_path):
+    lines = [f'<http://e/{k}> <http://e/called> "Ann {"abcdefg"[k]}" .\n' for k in range(7)]
+    lines += [f'<http://e/{k}> <http://e/nick> "dear {"gfedcba"[k]}" .\n' for k in range(7)]
+    path = tmp_path / "people.nt"
+    path.write_text("".join(lines))
+    return path
+
+
+def test_the_attribute_that_names_entities_of_a_graph_can_be_said(tmp_path):
+    path, table = people_as_rdf(tmp_path), write(tmp_path / "people.csv", PEOPLE)
+    pair = rlea.read(path, path, name_column="nick,called")
+    assert pair.source.names[0] == "dear g"
+    assert pair.target.names[0] == "Ann a"
+    assert "people.nt: names of entities are taken from nick (7), as --name says" in pair.notes
+    other = rlea.read(table, path, name_column="city,")  # nothing is said of the second
+    assert other.source.names[0] == "Basel"
+
+
+def test_columns_of_graphs_are_refused(tmp_path):
+    path, table = people_as_rdf(tmp_path), write(tmp_path / "people.csv", PEOPLE)
+    for options, words in (
+        ({"id_column": "id"}, "people.nt: --id id is for tables with one row per entity"),
+        ({"id_column": "id,"}, ""),
+        ({"columns": "called"}, "people.nt: --columns called is for tables"),
+        ({"name_column": "title"}, "people.nt: has no attribute 'title' .it has 'called', 'nick'."),
+    ):
+        sides = (table, path) if options == {"id_column": "id,"} else (path, path)
+        if not words:
+            assert rlea.read(*sides, **options).source.entities[0] == "17"
+            continue
+        with pytest.raises(InputError, match=words):
+            rlea.read(*sides, **options)

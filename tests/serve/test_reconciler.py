@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rlea
+from planted import make_graph
 from rlea.serve.agreement import agreement, left_over, read_value
-from rlea.serve.confidence import Confidence, Evidence
-from rlea.serve.name_search import NameSearch, pieces_of
+from rlea.serve.confidence import EVIDENCE, NONE, Confidence, Evidence
+from rlea.serve.name_search import NameSearch, pieces_of, words_of
 from rlea.serve.reconciler import Candidate, Query, Reconciler, Wanted, _is_sure
-from rlea.serve.simulated import change_name
+from rlea.serve.simulated import change_name, reword
 
 
 def cosine(one, other, search):
@@ -100,7 +101,14 @@ def test_more_evidence_never_lowers_a_confidence(towns):
         return towns.confidence.of([Evidence(**one), *others], 10)[0]
 
     usual = confidence()
-    for better in ({"similarity": 0.9}, {"overlap": 0.8}, {"left_over": 0.0}, {"support": 1.0}, {"conflict": 0.0}):
+    for better in (
+        {"similarity": 0.9},
+        {"overlap": 0.8},
+        {"rarity": 0.9},
+        {"left_over": 0.0},
+        {"support": 1.0},
+        {"conflict": 0.0},
+    ):
         assert confidence(**better) >= usual
 
 
@@ -133,14 +141,14 @@ def test_weights_are_found_again():
     queries, answers = [], []
     for _ in range(4000):
         x = rng.random()
-        rows = np.zeros((2, 10))
-        rows[0, 6], rows[1, 0] = 1.0, x
+        rows = np.zeros((2, EVIDENCE + NONE))
+        rows[0, EVIDENCE], rows[1, 0] = 1.0, x
         queries.append(rows)
         answers.append(int(rng.random() < 1 / (1 + np.exp(2 - 4 * x))))
     weights = Confidence.fit(queries, answers).weights
     assert weights[0] == pytest.approx(4, abs=0.5)
-    assert weights[6] == pytest.approx(2, abs=0.3)
-    assert np.abs(np.delete(weights, [0, 6])).max() < 1e-6
+    assert weights[EVIDENCE] == pytest.approx(2, abs=0.3)
+    assert np.abs(np.delete(weights, [0, EVIDENCE])).max() < 1e-6
 
 
 def test_confidences_are_right_as_often_as_they_say():
@@ -193,6 +201,30 @@ def test_answers_do_not_depend_on_the_order_of_sets(towns_file):
     }
     assert len(answers) == 1
     assert "Evidence" in answers.pop()
+
+
+def test_rare_words_tell_more_than_frequent_ones_and_codes_are_one_word():
+    rows = [
+        (f"p{k}", "http://www.w3.org/2000/01/rdf-schema#label", f"Sony Turntable PS-LX{k}H") for k in range(100, 160)
+    ]
+    names = NameSearch.build(make_graph(literals=rows))
+    own = words_of("PSLX123H, belt drive turntable")
+    assert names.rarity(own, words_of("Sony Turntable PS-LX123H")) == pytest.approx(1)
+    assert names.rarity(own, words_of("Sony Turntable PS-LX124H")) == pytest.approx(0)
+    assert names.rarity(own, words_of("Nothing in common")) == 0
+    best = Reconciler(make_graph(literals=rows)).candidates(Query("PSLX123H belt drive turntable by Sony"))[0]
+    assert (best.entity, best.evidence.rarity) == (23, pytest.approx(1))
+
+
+def test_reworded_names_have_some_of_the_words():
+    rng = np.random.default_rng(2)
+    name, others = "one two three four five six", ["seven eight", "nine"]
+    found = [reword(name, others, rng).split() for _ in range(200)]
+    kept = [len({*name.split()} & {*words}) for words in found]
+    assert min(kept) >= 1
+    assert max(kept) == 6
+    assert any({"seven", "eight", "nine"} & {*words} for words in found)
+    assert reword("Oslo Time", others, rng) == "Oslo Time"
 
 
 def test_names_of_any_kind_can_be_changed():

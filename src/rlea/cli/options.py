@@ -103,12 +103,17 @@ IdColumn = Annotated[
     typer.Option(
         "--id",
         help="Of tables with one row per entity: the column that identifies rows; one for each table, separated by "
-        "commas, if they differ. Detected automatically if omitted.",
+        "commas, if they differ (a,b, or ,b to leave the first). Detected automatically if omitted.",
         rich_help_panel=INPUT,
     ),
 ]
 NameColumn = Annotated[
-    str, typer.Option("--name", help="The column that names rows; same syntax as --id.", rich_help_panel=INPUT)
+    str,
+    typer.Option(
+        "--name",
+        help="The column that names rows, or the attribute that names entities; same syntax as --id.",
+        rich_help_panel=INPUT,
+    ),
 ]
 ColumnList = Annotated[
     str,

@@ -62,7 +62,8 @@ class KnowledgeGraph:
 
     `triples` has a row (head id, relation id, tail id) for every relation triple, sorted and without repetition.
     `names` has one readable name per entity, `entities` the identifiers (URIs or keys), sorted. `notes` say what a user
-    should know about how the graph was read; they are no part of the fingerprint.
+    should know about how the graph was read, `is_table` that its entities are rows of tables; neither is part of the
+    fingerprint.
 
     >>> import rlea
     >>> pair = rlea.read([("a", "near", "b")], [("x", "near", "y")])
@@ -77,6 +78,7 @@ class KnowledgeGraph:
     literals: Literals
     names: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    is_table: bool = False
 
     @property
     def num_entities(self) -> int:
@@ -182,14 +184,15 @@ class KnowledgeGraph:
             map(datatypes.__getitem__, rows["d"].to_list()),
             map(languages.__getitem__, rows["l"].to_list()),
         )
+        chosen = choose_names(identifiers, attributes, facts, names or {})
         return KnowledgeGraph(
             entities=identifiers,
             relations=relations,
             attributes=attributes,
             triples=_frozen(coded.to_numpy().reshape(-1, 3)),
             literals=facts,
-            names=choose_names(identifiers, attributes, facts, names or {}),
-            notes=tuple(notes),
+            names=chosen.names,
+            notes=(*notes, *chosen.notes),
         )
 
 

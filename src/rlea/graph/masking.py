@@ -76,8 +76,8 @@ def _codes(first: int, stop: int, total: int) -> tuple[str, ...]:
 
 def _without_literals(graph: KnowledgeGraph) -> KnowledgeGraph:
     none = graph.literals.take(np.zeros(0, dtype=np.intp))
-    labels = choose_names(graph.entities, graph.attributes, graph.literals, {})
-    locals_ = choose_names(graph.entities, (), none, {})
+    labels = choose_names(graph.entities, graph.attributes, graph.literals, {}).names
+    locals_ = choose_names(graph.entities, (), none, {}).names
     names = (last if name == label else name for name, label, last in zip(graph.names, labels, locals_, strict=True))
     return replace(graph, attributes=(), literals=none, names=tuple(names))
 

@@ -25,6 +25,7 @@ BONUS = 0.5  # of an attribute that is called a name
 _PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _WORDED = re.compile(r"[^\W\d_]{2}")
 _LETTER = re.compile(r"[^\W\d_]")
+_CODE = re.compile(r"(?=\S*\d)\S+")  # KXTS108W: one word with a digit in it
 
 
 def says_name(attribute: str) -> bool:
@@ -51,8 +52,8 @@ def name_likeness(values: Sequence[str]) -> float:
 
 
 def _is_worded(value: str) -> bool:
-    """Two letters in a row, and at least as many letters as digits and signs: no e-mail, no phone number."""
-    if not _WORDED.search(value) or "@" in value or "://" in value:
+    """Two letters in a row, and at least as many letters as digits and signs: no e-mail, phone number or code."""
+    if not _WORDED.search(value) or "@" in value or "://" in value or _CODE.fullmatch(value.strip()):
         return False
     letters = len(_LETTER.findall(value))
     return 2 * letters >= len(value.replace(" ", ""))

@@ -1,4 +1,7 @@
-"""One readable name per entity: its label, else the last part of its identifier, else an attribute that holds names."""
+"""One readable name per entity: its label, else the last part of its identifier, else an attribute that holds names.
+
+Where identifiers are codes (`1113c-aa`), an attribute that is called a name goes before them.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
@@ -15,13 +19,16 @@ from numpy.typing import NDArray
 from rlea.graph.name_attribute import BONUS, name_likeness, says_name
 
 if TYPE_CHECKING:
-    from rlea.graph import Literals
+    from rlea.graph import KnowledgeGraph, Literals
 
 # An attribute that is called a name holds names if so many nameless entities have it; another one if most do, and
 # nearly all of its values differ, unlike descriptions.
 LEAST_NAMED, MOSTLY_NAMED, UNIQUE = 0.02, 0.6, 0.9
 FEWEST = 5  # values that can look like names; fewer do so by chance
 FEW_NAMESAKES, SHARED = 20, 0.02  # entities called alike, and their share, up to which a name may be one
+NAMED = "names of entities are taken from"  # how notes on names begin
+MOST_TOLD = 3  # attributes in a note
+NEARLY_ALL = 0.9  # of the entities with a name attribute, that have codes for identifiers; of those called `kind/name`
 _W3 = "http://www.w3.org/"
 # Labels proper come before the local name; the second group only helps where the local name is a code such as Q42:
 # in Wikipedia-derived graphs foaf:name holds native and former names, and "Cinco_(film)" says more than "Cinco".
@@ -37,6 +44,8 @@ SECOND_LABELS = (
     "http://purl.org/dc/elements/1.1/title",
     _W3 + "2004/02/skos/core#altLabel",
 )
+_KIND = re.compile(r"^[A-Za-z][\w.\-]*/(?=[^/\s]+$)")  # of `city/Basel`
+_DIGITS = re.compile(r"(?=\S*\d)\S+")  # one word with a digit in it
 _PREFIX = re.compile(r"^[A-Za-z][\w.\-]*:(?=\S+$)")  # of a CURIE
 # Identifiers that have two letters in a row and yet are no words: tt0133093, UUIDs and other hexadecimal numbers.
 _CODES = re.compile(r"(?i)[a-z]{1,3}\d{5,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?=[a-z]*\d)[0-9a-f]{16,}")
@@ -101,9 +110,17 @@ def spelling(text: str) -> dict[int, str | None]:
     return {ord(one): None if unicodedata.combining(one) else " " for one in others}
 
 
+@dataclass(frozen=True)
+class Names:
+    """The name of every entity, and what a user should know about where they are from."""
+
+    names: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+
 def choose_names(
     entities: Sequence[str], attributes: Sequence[str], literals: Literals, given: Mapping[str, str]
-) -> tuple[str, ...]:
+) -> Names:
     """The name of every entity: given, labelled, local, in this order of trust.
 
     Among several labels the first by predicate, then language (none, English, the rest by code), then value wins, so
@@ -140,12 +157,37 @@ def choose_names(
                 name = values[label].strip()
         names.append(name)
     is_given = np.array([identifier in given for identifier in entities], np.bool_)
-    return tuple(_named_by_looking(names, is_given, attributes, literals))
+    return _named_by_looking(names, is_given, attributes, literals)
+
+
+def names_by_attribute(graph: KnowledgeGraph, attribute: str) -> dict[str, str]:
+    """Identifier -> name by an attribute that a user names, whole or by its last part; the first value of each entity.
+
+    Empty if the graph has no such attribute.
+    """
+    wanted = {
+        number
+        for number, name in enumerate(graph.attributes)
+        if name == attribute or local_name(name).lower() == attribute.lower()
+    }
+    exact = {number for number in wanted if graph.attributes[number] == attribute}
+    own: dict[str, str] = {}
+    for row in np.flatnonzero(np.isin(graph.literals.attribute_ids, sorted(exact or wanted))).tolist():
+        value = graph.literals.values[row].strip()
+        if value:
+            entity = graph.entities[graph.literals.entity_ids[row]]
+            own[entity] = min(value, own.get(entity, value))
+    return own
 
 
 def _local_names(entities: Sequence[str]) -> list[str]:
-    """Local names; where many entities share one (`.../42#artist`), that of what stands before it."""
+    """Local names; where many entities share one (`.../42#artist`), that of what stands before it.
+
+    Where nearly all are called `kind/name`, the kind goes.
+    """
     names = [local_name(identifier) for identifier in entities]
+    if sum(1 for name in names if _KIND.match(name)) >= NEARLY_ALL * len(names):
+        names = [_KIND.sub("", name) for name in names]
     counts = Counter(names)
     most = max(FEW_NAMESAKES, SHARED * len(names))
     return [
@@ -156,14 +198,16 @@ def _local_names(entities: Sequence[str]) -> list[str]:
 
 def _named_by_looking(
     names: list[str], is_given: NDArray[np.bool_], attributes: Sequence[str], literals: Literals
-) -> list[str]:
+) -> Names:
     """Names for entities that have none in words: by the attribute whose values look most like names, then the next.
 
     What many entities are called alike is the name of a kind and of none of them.
     """
     counts = Counter(names)
     most = max(FEW_NAMESAKES, SHARED * len(names))
-    nameless = np.array([not is_readable(name) or counts[name] > most for name in names], np.bool_) & ~is_given
+    nameless = np.array([not is_readable(name) or counts[name] > most for name in names], np.bool_)
+    nameless |= _called_by_codes(names, nameless, attributes, literals)
+    nameless &= ~is_given
     total = int(nameless.sum())
     rows = np.flatnonzero(nameless[literals.entity_ids]) if total else np.zeros(0, np.intp)
     by_attribute: dict[int, dict[int, str]] = {}  # attribute -> entity -> its first value
@@ -183,8 +227,32 @@ def _named_by_looking(
             else (likeness >= UNIQUE and share >= MOSTLY_NAMED and len(own) >= FEWEST)
         ):
             scores[attribute] = likeness * share + BONUS * is_named
+    used: Counter[str] = Counter()
     for attribute in sorted(scores, key=lambda one: (-scores[one], one)):
         for entity, value in by_attribute[attribute].items():
             if nameless[entity]:
                 names[entity], nameless[entity] = value, False
-    return names
+                used[attributes[attribute]] += 1
+    told = ", ".join(f"{shorter(name)} ({number:,})" for name, number in used.most_common(MOST_TOLD))
+    more = f" and {len(used) - MOST_TOLD} more" if len(used) > MOST_TOLD else ""
+    note = f"{NAMED} {told}{more} (--name overrules this)"
+    is_telling = used.total() >= max(FEWEST, LEAST_NAMED * len(names))
+    return Names(tuple(names), (note,) if is_telling else ())
+
+
+def shorter(attribute: str) -> str:
+    """The last part of an identifier of an attribute, as it stands there."""
+    return re.split(r"[/#]", attribute.rstrip("/#"))[-1] or attribute
+
+
+def _called_by_codes(
+    names: Sequence[str], nameless: NDArray[np.bool_], attributes: Sequence[str], literals: Literals
+) -> NDArray[np.bool_]:
+    """Entities with an attribute that is called a name, if nearly all of them have a code instead of a local name."""
+    found = np.zeros(len(names), np.bool_)
+    for attribute in (number for number, name in enumerate(attributes) if says_name(name)):
+        own = np.unique(literals.entity_ids[literals.attribute_ids == attribute])
+        codes = sum(1 for entity in own.tolist() if nameless[entity] or _DIGITS.fullmatch(names[entity]))
+        if codes >= NEARLY_ALL * len(own):
+            found[own] = True  # a code may happen to be letters alone
+    return found

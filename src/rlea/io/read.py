@@ -58,7 +58,8 @@ def read(
 
     Of a table with one row per entity, `id_column` identifies rows, `name_column` names them, and `columns` are
     those to use; what is not given is found by looking. Where the two tables differ, give both with a comma
-    ("sku,article"); `columns` are those of both.
+    ("sku,article", or "sku," to leave the second to be found); `columns` are those of both. Of a graph `name_column` is
+    the attribute that names entities; the others are refused.
 
     Links (`seeds` to learn from, `valid` to choose settings by, `gold` to score with) are a path, a frame with the
     columns source, target and optionally confidence, an iterable of such tuples, or a dict source -> target. Of several
@@ -159,8 +160,9 @@ def _of_each(text: str, option: str, num_tables: int) -> list[str]:
     parts = [part.strip() for part in text.split(",")]
     if len(parts) == 1:
         return parts * num_tables
-    if len(parts) != num_tables or not all(parts):
-        raise InputError(f"{option} is {text!r}", remedy="name one column, or one of each table with commas between")
+    if len(parts) != num_tables or not any(parts):
+        remedy = "name one column, or one of each table with commas between; nothing between them leaves the guess"
+        raise InputError(f"{option} is {text!r}", remedy=remedy)
     return parts
 
 

@@ -21,10 +21,10 @@ from rlea.arithmetic import exp_of, log_of
 
 Doubles = NDArray[np.float64]
 
-# Of a candidate: cosine, overlap, words left over (negative), equal letters, values that agree and that contradict
-# (negative).
+# Of a candidate: cosine, overlap, words left over (negative), equal letters, rarity of a shared word, values that agree
+# and that contradict (negative).
 # Of "none": 1, the first two of a candidate further down, the length of the query.
-EVIDENCE, NONE = 6, 4
+EVIDENCE, NONE = 7, 4
 STRANGER = 4  # place of the candidate (from 0) that stands for those who have nothing to do with the query
 PENALTY = 0.01  # on the squares of the weights, beside a sum over all queries: next to none
 SWEEPS = 200  # over the weights; far fewer change anything
@@ -39,6 +39,7 @@ class Evidence:
     overlap: float = 0.0  # of three letters in a row, rare or not, 0 to 1: "Oslo Time" is not "Oslo"
     left_over: float = 0.0  # share of the words of either that have no similar word in the other
     is_equal: bool = False  # but for case, accents and punctuation
+    rarity: float = 0.0  # of the rarest word that both have, 0 to 1: a model number tells more than "Turntable"
     support: float = 0.0  # sum over properties: agreement times how far the property tells entities apart
     conflict: float = 0.0  # sum over properties of what is missing to full agreement
 
@@ -71,7 +72,7 @@ def rows_of(candidates: Sequence[Evidence], num_letters: int) -> Doubles:
     rows = np.zeros((len(candidates) + 1, EVIDENCE + NONE))
     for place, one in enumerate(candidates, start=1):
         rows[place, :EVIDENCE] = (
-            one.similarity, one.overlap, -one.left_over, one.is_equal, one.support, -one.conflict
+            one.similarity, one.overlap, -one.left_over, one.is_equal, one.rarity, one.support, -one.conflict
         )  # fmt: skip
     rows[0, EVIDENCE] = 1.0
     if len(candidates) > STRANGER:

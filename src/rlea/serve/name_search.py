@@ -11,6 +11,7 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numba
 import numpy as np
@@ -40,6 +41,17 @@ def pieces_of(text: str) -> Counter[str]:
     return counts
 
 
+@lru_cache(maxsize=10_000)
+def words_of(text: str) -> frozenset[str]:
+    """The words of a text; codes with hyphens in one piece as well.
+
+    >>> sorted(words_of("Sony PS-LX350H"))
+    ['lx350h', 'ps', 'pslx350h', 'sony']
+    """
+    text = transliterate(text[:LONGEST])
+    return frozenset((*plain(text).split(), *(plain(part).replace(" ", "") for part in text.split()))) - {""}
+
+
 def names_of(graph: KnowledgeGraph) -> list[tuple[int, str]]:
     """Every entity with its name and all its other labels, each text once; codes such as Q42 are no names."""
     found = {
@@ -66,6 +78,7 @@ class NameSearch:
     starts: NDArray[np.int64]  # (num_pieces + 1,)
     names: Ids  # the names that have a piece, piece after piece
     weights: Floats  # of the piece in that name
+    words: Mapping[str, int]  # word -> names that have it
 
     @staticmethod
     def build(graph: KnowledgeGraph) -> NameSearch:
@@ -102,7 +115,16 @@ class NameSearch:
             by_piece.indptr.astype(np.int64),
             by_piece.indices.astype(np.int32),
             by_piece.data,
+            Counter(word for _, name in named for word in words_of(name)),
         )
+
+    def rarity(self, one: frozenset[str], other: frozenset[str]) -> float:
+        """How rare the rarest word is that two names share: 0 for none or one that all names have, 1 for one name."""
+        fewest = min((self.words.get(word, 0) for word in one & other), default=0)
+        if fewest == 0:
+            return 0.0
+        total = len(self.owners) + 1
+        return float(log(total / (fewest + 1)) / log(total / 2)) if total > 2 else 1.0
 
     def find(self, text: str, k: int, allowed: NDArray[np.bool_] | None = None) -> tuple[Ids, Floats]:
         """The k entities whose names are most alike, best first, and their cosines; of equal ones the first by number.

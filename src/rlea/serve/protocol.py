@@ -162,6 +162,7 @@ class Service:
             "name_similarity": evidence.similarity,
             "name_overlap": evidence.overlap,
             "words_left_over": evidence.left_over,
+            "shared_word_rarity": evidence.rarity,
             "properties_support": evidence.support,
             "properties_conflict": evidence.conflict,
         }

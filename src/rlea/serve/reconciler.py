@@ -14,7 +14,7 @@ from rlea.progress import Progress, silent
 from rlea.serve.agreement import agreement, contradicts, left_over, overlap, read_value
 from rlea.serve.confidence import MOST_SIMULATED, Confidence, Evidence, rows_of
 from rlea.serve.facts import Fact, Facts
-from rlea.serve.name_search import LONGEST, NameSearch
+from rlea.serve.name_search import LONGEST, NameSearch, words_of
 from rlea.serve.simulated import change_name, draw_properties
 
 COMPARED = 30  # candidates by name that are compared in full: namesakes are told apart by properties
@@ -91,13 +91,16 @@ class Reconciler:
         if called is not None and (allowed is None or allowed[called]):
             similar = {called: 1.0, **{entity: score for entity, score in similar.items() if entity != called}}
         asked = read_value(query.text)
+        asked_words = words_of(query.text)
         evidence = []
         for entity, similarity in similar.items():
-            names = [read_value(name) for name in (self.graph.names[entity], *self.names.others.get(entity, ()))]
+            texts = (self.graph.names[entity], *self.names.others.get(entity, ()))
+            names = [read_value(name) for name in texts]
             is_equal = entity == called or any(name.plain == asked.plain for name in names)
             shared = 1.0 if entity == called else max(overlap(asked, name) for name in names)
             rest = 0.0 if is_equal else min(left_over(asked, name) for name in names)
-            evidence.append(Evidence(similarity, shared, rest, is_equal, *self._judge(entity, query)))
+            rarity = max(self.names.rarity(asked_words, words_of(text)) for text in texts)
+            evidence.append(Evidence(similarity, shared, rest, is_equal, rarity, *self._judge(entity, query)))
         return list(similar), evidence
 
     def _having_values(self, query: Query, allowed: NDArray[np.bool_] | None) -> list[int]:

@@ -15,11 +15,15 @@ SEED = " [dim](seed)[/dim]"
 
 
 def explanation_view(answer: Explanation, rows: int = 8) -> Group:
-    """The outcome, the evidence and the rivals; tables show at most `rows` rows."""
+    """The outcome, the evidence and the rivals; tables show at most `rows` rows.
+
+    Of two tables it speaks of rows and columns, and of neighbours only where columns refer to other rows.
+    """
     parts: list[Any] = [*_outcome(answer), *(f"[yellow]Note:[/yellow] {as_text(note)}" for note in answer.notes)]
     if answer.evidence is not None:
         parts += [_features(answer, answer.evidence), _values(answer, rows)]
-        parts += [_supports(answer, answer.evidence, rows), _contradictions(answer.evidence, rows)]
+        if answer.has_relations or answer.evidence.supports:
+            parts += [_supports(answer, answer.evidence, rows), _contradictions(answer, answer.evidence, rows)]
     parts.append(_rivals(answer))
     return Group(*(part for part in parts if part is not None))
 
@@ -84,8 +88,9 @@ def _values(answer: Explanation, rows: int) -> Table | None:
     """Literals side by side."""
     if not answer.values:
         return None
-    texts = ("attributes", "values")
-    table = make_table("Values of corresponding attributes", texts, ("agreement", "correspondence"), texts)
+    what = "columns" if answer.is_table else "attributes"
+    texts = (what, "values")
+    table = make_table(f"Values of corresponding {what}", texts, ("agreement", "correspondence"), texts)
     for row in answer.values[:rows]:
         table.add_row(
             as_text(f"{row.source_attribute.name}\n{row.target_attribute.name}"),
@@ -108,10 +113,12 @@ def _supports(answer: Explanation, evidence: PairEvidence, rows: int) -> Table |
         nonzero = {row.channel for row in evidence.features if row.value > 0}
         channels = tuple(name for name in answer.channels if name in nonzero)
         other = other_evidence(answer.matcher, answer.embedding, channels) if answer.outcome != "not matched" else ""
-        return f"No matched neighbour supports it{f': its evidence is from {other}' if other else ''}."
+        what = "row" if answer.is_table else "neighbour"
+        return f"No matched {what} supports it{f': its evidence is from {other}' if other else ''}."
     numbers = ("corresp.", "identify", "trust", "evidence")
-    title = f"Matched neighbours that support it (evidence {evidence.total:.3f})"
-    table = make_table(title, ("neighbours", "through"), numbers, ("through",))
+    what = "rows" if answer.is_table else "neighbours"
+    title = f"Matched {what} that support it (evidence {evidence.total:.3f})"
+    table = make_table(title, (what, "through"), numbers, ("through",))
     shown = [row for row in evidence.supports[:rows] if row.evidence >= 0.0005 or row is evidence.supports[0]]
     for row in shown:
         table.add_row(
@@ -124,15 +131,17 @@ def _supports(answer: Explanation, evidence: PairEvidence, rows: int) -> Table |
     return table
 
 
-def _contradictions(evidence: PairEvidence, rows: int) -> Table | None:
+def _contradictions(answer: Explanation, evidence: PairEvidence, rows: int) -> Table | None:
     """Neighbours that are matched elsewhere, where no edge at all leads to the expected neighbour."""
     sides = (("source", evidence.source_contradictions), ("target", evidence.target_contradictions))
     against = [(side, row) for side, found in sides for row in found if not row.seen and row.missing >= 0.005]
     if not against:
         return None
     against.sort(key=lambda found: -found[1].missing)
-    title = f"Neighbours matched elsewhere (missing {evidence.source_missing:.2f} / {evidence.target_missing:.2f})"
-    table = make_table(title, ("side", "neighbour", "through", "matched with"), ("missing",))
+    what = "row" if answer.is_table else "neighbour"
+    missing = f"{evidence.source_missing:.2f} / {evidence.target_missing:.2f}"
+    title = f"{what.capitalize()}s matched elsewhere (missing {missing})"
+    table = make_table(title, ("side", what, "through", "matched with"), ("missing",))
     for side, row in against[:rows]:
         table.add_row(
             side,
@@ -151,13 +160,15 @@ def _rivals(answer: Explanation) -> Table | None:
         return None
     has_logits = any(rival.evidence.logit is not None for rival in answer.rivals)
     title = "Best candidates" if answer.outcome == "no link" else "Rivals"
-    table = make_table(title, ("target",), ("logit",) * has_logits + ("evidence", "missing"))
+    numbers = ("evidence", "missing") if answer.has_relations else ()
+    table = make_table(title, ("target",), ("logit",) * has_logits + numbers)
     table.add_column("why not")
     for rival in answer.rivals:
         evidence = rival.evidence
         logit = ["-" if evidence.logit is None else f"{evidence.logit:.2f}"] if has_logits else []
         missing = f"{evidence.source_missing + evidence.target_missing:.2f}"
-        table.add_row(as_text(rival.target.name), *logit, f"{evidence.total:.3f}", missing, as_text(rival.reason))
+        around = (f"{evidence.total:.3f}", missing) if answer.has_relations else ()
+        table.add_row(as_text(rival.target.name), *logit, *around, as_text(rival.reason))
     return table
 
 

@@ -23,7 +23,7 @@ from rlea.progress import Overall, StageLog, counted, silent, tell_left
 from rlea.record import command
 
 if TYPE_CHECKING:
-    from rlea.graph import GraphPair
+    from rlea.graph import GraphPair, KnowledgeGraph
     from rlea.progress import Progress as Report
     from rlea.result import Result
 
@@ -170,11 +170,16 @@ def print_json(value: Any) -> None:
 def describe(pair: GraphPair) -> str:
     """A pair in one line."""
     fold = f", fold {pair.fold}" if pair.fold else ""
-    sides = " / ".join(
-        f"{counted(graph.num_entities, 'entity')}, {counted(graph.num_triples, 'triple')}"
-        for graph in (pair.source, pair.target)
-    )
+    sides = " / ".join(map(_size, (pair.source, pair.target)))
     return f"{pair.name}{fold}: {sides}; {counted(len(pair.train), 'seed')}"
+
+
+def _size(graph: KnowledgeGraph) -> str:
+    """Rows and values of tables, entities and triples of graphs."""
+    if not graph.is_table:
+        return f"{counted(graph.num_entities, 'entity')}, {counted(graph.num_triples, 'triple')}"
+    references = f", {counted(graph.num_triples, 'reference')}" if graph.num_triples else ""
+    return f"{counted(graph.num_entities, 'row')}, {counted(len(graph.literals), 'value')}{references}"
 
 
 def show_notes(pair: GraphPair, quiet: bool) -> None:

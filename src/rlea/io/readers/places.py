@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from rlea.errors import InputError
 from rlea.graph import KnowledgeGraph
+from rlea.graph.names import NAMED, local_name, names_by_attribute
 from rlea.io.readers import read_graph
 from rlea.io.readers.rows import GUESS, RowOptions
 from rlea.io.readers.several import is_pattern, read_files
 from rlea.io.readers.sparql import LIMIT, is_endpoint, read_endpoint
+from rlea.io.readers.text import shown
 from rlea.io.readers.web import download, is_url
 from rlea.progress import Progress, silent
 
@@ -44,19 +47,44 @@ def read_place(
 ) -> KnowledgeGraph:
     """The graph that a text, a path or a list of these names.
 
-    `query` and `limit` are for endpoints, `rows` for tables with one row per entity.
+    `query` and `limit` are for endpoints, `rows` for tables with one row per entity; of graphs, the name in it is the
+    attribute that names entities.
     """
-    text = "" if is_paths(place) else str(place)
-    if is_endpoint(text):
-        return read_endpoint(text, query, limit=limit, progress=progress)
-    if is_url(text):
-        path, notes = download(text, progress)
-        graph = read_graph(path, rows)
-        return replace(graph, notes=(*notes, *graph.notes))
     if is_paths(place):
         files = [download(str(one), progress)[0] if is_url(str(one)) else Path(one) for one in place]
-        return read_files(files, files[0])
-    return read_graph(place, rows)
+        graph = read_files(files, files[0])
+    elif is_endpoint(str(place)):
+        graph = read_endpoint(str(place), query, limit=limit, progress=progress)
+    elif is_url(str(place)):
+        path, notes = download(str(place), progress)
+        graph = read_graph(path, rows)
+        graph = replace(graph, notes=(*notes, *graph.notes))
+    else:
+        graph = read_graph(place, rows)
+    first = str(place[0] if is_paths(place) else place)
+    title = short_name(first) if is_elsewhere(first) else Path(first).name
+    if rows.is_given and not graph.is_table:
+        graph = _named(graph, rows, title)
+    notes = tuple(f"{title}: {note}" if note.startswith(NAMED) else note for note in graph.notes)
+    return replace(graph, notes=notes)
+
+
+def _named(graph: KnowledgeGraph, rows: RowOptions, title: str) -> KnowledgeGraph:
+    """A graph that is no table, with names by the attribute that the user names; other columns it has none."""
+    for option, text in (("--id", rows.id), ("--columns", ",".join(rows.columns))):
+        if text:
+            remedy = "leave it out; of graphs, --name alone can be said"
+            raise InputError(f"{option} {text} is for tables with one row per entity", path=title, remedy=remedy)
+    names = names_by_attribute(graph, rows.name)
+    if not names:
+        listed = ", ".join(shown(local_name(name), 30) for name in graph.attributes[:8]) or "none"
+        raise InputError(
+            f"has no attribute {shown(rows.name)} (it has {listed})", path=title, remedy="name one of its attributes"
+        )
+    own = [names.get(identifier, name) for identifier, name in zip(graph.entities, graph.names, strict=True)]
+    notes = tuple(note for note in graph.notes if not note.startswith(NAMED))
+    told = f"{NAMED} {rows.name} ({len(names):,}), as --name says"
+    return replace(graph, names=tuple(own), notes=(*notes, told))
 
 
 def recorded(place: Any) -> str:

@@ -179,13 +179,14 @@ def graph_of_rows(tables: Sequence[RowTable], options: RowOptions) -> KnowledgeG
         names |= dict(zip(own.to_list(), texts.to_list(), strict=True))
         notes.append(_note(one, references))
     nothing = pl.DataFrame(schema=dict.fromkeys(TRIPLE_COLUMNS, pl.String))
-    return KnowledgeGraph.build(
+    graph = KnowledgeGraph.build(
         pl.concat([nothing, *triples]),
         pl.concat([_literals(pl.DataFrame(schema={"entity": pl.String, "value": pl.String}), ""), *literals]),
         names={entity: name for entity, name in names.items() if name},
         entities=list(names),
         notes=notes,
     )
+    return replace(graph, is_table=True)
 
 
 def _literals(cells: pl.DataFrame, column: str) -> pl.DataFrame:

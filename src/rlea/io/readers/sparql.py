@@ -133,7 +133,7 @@ def read_endpoint(
 
     text = "\n".join(lines[:limit])
     graph = graph_of_quads(parse(text, RdfFormat.N_TRIPLES, lenient=True), Path(endpoint))
-    return replace(graph, notes=tuple(notes))
+    return replace(graph, notes=(*graph.notes, *notes))
 
 
 class _Pages:

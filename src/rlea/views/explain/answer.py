@@ -129,6 +129,8 @@ class Explanation:
     values: tuple[Values, ...]  # of the two entities, strongest agreement first
     rivals: tuple[Rival, ...]  # without the pair itself
     notes: tuple[str, ...]
+    is_table: bool = False  # whether both graphs are tables: entities are rows, attributes are columns
+    has_relations: bool = True  # whether any entity has neighbours
 
 
 def other_evidence(matcher: str, embedding: str, channels: tuple[str, ...]) -> str:

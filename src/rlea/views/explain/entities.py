@@ -34,7 +34,9 @@ def find_in_either(pair: GraphPair, text: str) -> tuple[str, int]:
             if found := lookup(graph, text):
                 return side, _only_one(graph, found, text, side)
     close = list(dict.fromkeys([*_close_names(pair.source, text), *_close_names(pair.target, text)]))
-    raise InputError(f"neither graph has an entity {text!r}", remedy=_remedy(close, pair.source))
+    is_table = pair.source.is_table and pair.target.is_table
+    problem = f"neither table has a row {text!r}" if is_table else f"neither graph has an entity {text!r}"
+    raise InputError(problem, remedy=_remedy(close, pair.source))
 
 
 def _only_one(graph: KnowledgeGraph, found: list[int], text: str, side: str) -> int:

@@ -135,6 +135,8 @@ class Run:
             values=() if shown is None or self.comparison is None else self.comparison.of(s, shown),
             rivals=self._rivals(s, shown),
             notes=(*self.notes, *notes),
+            is_table=pair.source.is_table and pair.target.is_table,
+            has_relations=pair.source.num_triples > 0 and pair.target.num_triples > 0,
         )
 
     def _find(self, source: str, target: str | None) -> tuple[int, int | None, tuple[str, ...]]:
