@@ -103,6 +103,44 @@ def fit_logistic(rows: NDArray[np.float64], answers: NDArray[np.float64], weight
     return [float(value) for value in _newton(rows, answers, weights, PENALTY)]
 
 
+def fit_towards(
+    logits: NDArray[np.float64], answers: NDArray[np.float64], spreads: tuple[float, float] = (1.0, 0.3)
+) -> tuple[float, float]:
+    """Bias and slope of answers, 0 or 1, on logits, (num_answers,) each; 0 and 1 are the likeliest beforehand.
+
+    `spreads` are how far either is thought to be from that (standard deviations). The slope does not fall below 0.
+    """
+    bias, slope = _newton_towards(logits, answers, 1 / spreads[0] ** 2, 1 / spreads[1] ** 2)
+    return float(bias), max(0.0, float(slope))
+
+
+@numba.njit(cache=True)
+def _newton_towards(logits, answers, bias_weight, slope_weight):  # type: ignore[no-untyped-def]
+    bias, slope = 0.0, 1.0
+    for _ in range(50):
+        # Of the penalised loss: first derivatives, then second ones.
+        to_bias, to_slope = bias_weight * bias, slope_weight * (slope - 1.0)
+        bias_bias, slope_slope, both = bias_weight, slope_weight, 0.0
+        for k in range(len(logits)):
+            chance = 1.0 / (1.0 + exp_of(-min(max(bias + slope * logits[k], -30.0), 30.0)))
+            error, bend = chance - answers[k], chance * (1.0 - chance)
+            to_bias += error
+            to_slope += error * logits[k]
+            bias_bias += bend
+            slope_slope += bend * logits[k] * logits[k]
+            both += bend * logits[k]
+        determinant = bias_bias * slope_slope - both * both
+        # No step is longer than one: far from its minimum the loss is nearly straight.
+        first = (slope_slope * to_bias - both * to_slope) / determinant
+        second = (bias_bias * to_slope - both * to_bias) / determinant
+        longest = max(abs(first), abs(second), 1.0)
+        bias -= first / longest
+        slope -= second / longest
+        if abs(first) + abs(second) < 1e-10:
+            break
+    return bias, slope
+
+
 @numba.njit(cache=True)
 def _newton(rows, answers, weights, penalty):  # type: ignore[no-untyped-def]
     size = rows.shape[1] + 1

@@ -278,9 +278,7 @@ def shift_share(confidences: Doubles, base: float) -> tuple[Doubles, RightLinks]
     """
     if not len(confidences) or not 0 < base < 1:
         return confidences, RightLinks(float(confidences.sum()), 0.0, len(confidences))
-    # Nothing is certain, but the surest link must look surer than any link: also where next to all are right.
-    kept = np.clip(confidences, min(1 - MOST, base / SURER), max(MOST, 1 - (1 - base) / SURER))
-    ratios = kept / (1 - kept) * ((1 - base) / base)
+    ratios = _ratios(confidences, base)
     low, high = 1 - MOST, MOST
     for _ in range(60):  # the likelihood is concave in the share
         middle = (low + high) / 2
@@ -290,7 +288,27 @@ def shift_share(confidences: Doubles, base: float) -> tuple[Doubles, RightLinks]
     share = (low + high) / 2
     bends = (ratios - 1) / (1 + share * (ratios - 1))
     error = 2 / np.sqrt(max(float((bends * bends).sum()), 1e-9))
-    shifted = share * ratios / (1 + share * (ratios - 1))
+    shifted = _at_share(ratios, share)
     low, high = (len(shifted) * min(max(share + sign * error, 0.0), 1.0) for sign in (-1, 1))
     total = float(shifted.sum())
     return np.asarray(shifted), RightLinks(total, min(low, total), max(high, total))
+
+
+def shift_to(confidences: Doubles, base: float, share: float) -> Doubles:
+    """Confidences that were calibrated where a share of `base` is right, for links of which `share` is."""
+    if not len(confidences) or not 0 < base < 1:
+        return confidences
+    return _at_share(_ratios(confidences, base), share)
+
+
+def _ratios(confidences: Doubles, base: float) -> Doubles:
+    """How much likelier each link looks if it is right.
+
+    Nothing is certain, but the surest link must look surer than any link: also where next to all are right.
+    """
+    kept = np.clip(confidences, min(1 - MOST, base / SURER), max(MOST, 1 - (1 - base) / SURER))
+    return np.asarray(kept / (1 - kept) * ((1 - base) / base))
+
+
+def _at_share(ratios: Doubles, share: float) -> Doubles:
+    return np.asarray(share * ratios / (1 + share * (ratios - 1)))
