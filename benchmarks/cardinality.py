@@ -3,17 +3,17 @@
     python benchmarks/cardinality.py --data DIR --pairs demo,D_W_15K_V1 --json FILE
 
 No seeds, all entities that gold knows. A share of the targets is split in two: every literal and edge goes to one half
-or to both. `1:1` on the whole pair is what `1:n` on the split pair is compared with.
+or to both. `1:1` on the whole pair is what `1:n` on the split pair is compared with. `ece` is the mean distance between
+confidences and the share of right links.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-from pathlib import Path
+from measuring import keep_rows, parser_of
 
+CARDINALITIES = ("1:1", "1:n", "n:m")
 SHARES = (0.0, 0.3, 1.0)
-LARGE, LARGE_SHARES = 5000, (0.0, 0.3)  # of larger pairs fewer, which take minutes each
+LARGE, LARGE_SHARES = 5000, (0.0, 0.3)  # of larger pairs fewer and the first two, which take minutes each
 
 
 def score(links, gold):
@@ -29,45 +29,43 @@ def score(links, gold):
     }
 
 
+def read_pair(name, data):
+    """The demo, or a folder of the 15K data sets."""
+    import rlea
+
+    return rlea.read_demo() if name == "demo" else rlea.read(data / "openea-15k-v1" / name)
+
+
 def rows_of(name, data):
     """One row for every share and cardinality."""
     import rlea
+    from rlea.evaluation.metrics import expected_calibration_error
     from rlea.experiments.partial import cut
     from rlea.experiments.planted import split_targets
     from rlea.graph import GraphPair, Links
 
-    read = rlea.read_demo() if name == "demo" else rlea.read(data / "openea-15k-v1" / name)
+    read = read_pair(name, data)
     gold = Links.union([read.train, read.valid, read.test])
     whole, gold = cut(GraphPair(name, read.source, read.target), gold, 1.0)
-    for share in LARGE_SHARES if len(gold) > LARGE else SHARES:
+    is_large = len(gold) > LARGE
+    for share in LARGE_SHARES if is_large else SHARES:
         pair, known = split_targets(whole, gold, share) if share else (whole, gold)
-        for cardinality in ("1:1", "1:n"):
+        for cardinality in CARDINALITIES[: 2 if is_large else 3]:
             result = rlea.align(pair, pool="all", cardinality=cardinality)
             merged = result.info.get("merged", {}).get("target", 0)
             row = {"pair": name, "split": share, "cardinality": cardinality, **score(result.matching, known)}
+            row["ece"] = expected_calibration_error(result.matching, known, complete=True)
             yield {**row, "merged": merged, "fingerprint": pair.fingerprint}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, required=True, help="folder with openea-15k-v1")
+    parser = parser_of(__doc__, data=True)
     parser.add_argument("--pairs", default="demo,D_W_15K_V1")
-    parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    import rlea
-    from rlea.record import as_json, describe_run
-
-    rows, prints = [], {}
-    for name in options.pairs.split(","):
-        read = rlea.read_demo() if name == "demo" else rlea.read(options.data / "openea-15k-v1" / name)
-        prints[name] = read.fingerprint
-        for row in rows_of(name, options.data):
-            rows.append({key: round(value, 4) if isinstance(value, float) else value for key, value in row.items()})
-            print(json.dumps(rows[-1]), flush=True)
-            if options.json:
-                record = describe_run(rows=rows, fingerprints=prints, seed=0)
-                record["command"] = f"python benchmarks/cardinality.py --data DIR --pairs {options.pairs}"
-                options.json.write_text(as_json(record), encoding="utf-8")
+    names = options.pairs.split(",")
+    prints = {name: read_pair(name, options.data).fingerprint for name in names}
+    rows = (row for name in names for row in rows_of(name, options.data))
+    keep_rows(options.json, f"cardinality.py --data DIR --pairs {options.pairs}", rows, fingerprints=prints, seed=0)
 
 
 if __name__ == "__main__":

@@ -90,6 +90,15 @@ def run_apart(file, contender, *arguments):
     return json.loads(answer.splitlines()[-1])
 
 
+def keep_rows(path, command, rows, **facts):
+    """Print rows as they come, and write those so far with the record of the run: the whole of it may take long."""
+    found = []
+    for row in rows:
+        found.append({key: round(value, 4) if isinstance(value, float) else value for key, value in row.items()})
+        print(json.dumps(found[-1]), flush=True)
+        keep(path, command, rows=found, **facts)
+
+
 def keep(path, command, **facts):
     """Write facts with the record of the run, if there is a path; `command` is what repeats it."""
     from rlea.record import as_json, describe_run

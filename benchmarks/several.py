@@ -8,10 +8,9 @@ seeds. F1 of the pairs within clusters, beside the mean F1 of the three pairwise
 
 from __future__ import annotations
 
-import argparse
-import json
 from itertools import combinations
-from pathlib import Path
+
+from measuring import keep_rows, parser_of
 
 VIEWS, SHARES = 3, (1.0, 0.7, 0.4)
 
@@ -48,22 +47,12 @@ def measure(name, graph, share):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
+    options = parser_of(__doc__).parse_args()
     from rlea.io.synthetic import SyntheticSettings, generate
-    from rlea.record import as_json, describe_run
 
     graph = generate(SyntheticSettings(num_entities=1000)).source
-    rows, prints = [], {"synthetic": graph.fingerprint}
-    for share in SHARES:
-        row = measure("synthetic", graph, share)
-        rows.append({key: round(value, 4) if isinstance(value, float) else value for key, value in row.items()})
-        print(json.dumps(rows[-1]), flush=True)
-    if options.json:
-        record = describe_run(rows=rows, fingerprints=prints, seed=0)
-        record["command"] = "python benchmarks/several.py"
-        options.json.write_text(as_json(record), encoding="utf-8")
+    rows = (measure("synthetic", graph, share) for share in SHARES)
+    keep_rows(options.json, "several.py", rows, fingerprints={"synthetic": graph.fingerprint}, seed=0)
 
 
 if __name__ == "__main__":

@@ -456,6 +456,38 @@ def reconcile_cost() -> str:
     return slim(markdown_table([f"{row['queries']:,} misspelt names by HTTP, one request after the other", ""], rows))
 
 
+def dedupe_table() -> str:
+    rows = load("dedupe.json")["rows"]
+    cells = {(row["graph"], row["share"]): row for row in rows}
+    lines = []
+    for name in dict.fromkeys(row["graph"] for row in rows):
+        none, few, many = (cells[name, share_] for share_ in sorted({row["share"] for row in rows}))
+        found = f"{none['pairs']} ({none['equal']})"
+        scores = [share(row[key]) for row in (few, many) for key in ("f1", "f1_equal")]
+        lines.append([name, f"{none['entities']:,}", found, *scores, share(many["ece"])])
+    head = ["", "entities", "pairs found, none planted (equal rows)", "F1, 5 % planted", "equal rows known"]
+    return slim(markdown_table([*head, "F1, 30 % planted", "equal rows known", "ECE, 30 %"], lines))
+
+
+def cardinality_table() -> str:
+    head = ["", "split", "cardinality", "links", "gold", "precision", "recall", "F1", "ECE"]
+    rows = [
+        [
+            *(row["pair"].removesuffix("_15K_V1"), f"{row['split']:.0%}", row["cardinality"]),
+            *(f"{row[key]:,}" for key in ("links", "gold")),
+            *(share(row[key]) for key in ("precision", "recall", "f1", "ece")),
+        ]
+        for row in load("cardinality.json")["rows"]
+    ]
+    return slim(markdown_table(head, rows))
+
+
+def several_table() -> str:
+    head = ["entities in each view", "mean F1 of the pairwise runs", "F1 of the clusters"]
+    rows = [[f"{row['share']:.0%}", share(row["mean"]), share(row["clusters"])] for row in load("several.json")["rows"]]
+    return slim(markdown_table(head, rows))
+
+
 def main() -> None:
     pages = {
         ROOT / "README.md": {
@@ -481,6 +513,11 @@ def main() -> None:
             "joint": joint_table,
             "context-cost": context_cost_table,
             "confidence": confidence_table,
+        },
+        ROOT / "docs" / "clusters.md": {
+            "dedupe": dedupe_table,
+            "cardinality": cardinality_table,
+            "several": several_table,
         },
         ROOT / "docs" / "serve.md": {"reconcile": reconcile_table, "reconcile-cost": reconcile_cost},
     }

@@ -1,15 +1,22 @@
 """Several targets of a source, pairs that are never linked, and clusters of three graphs."""
 
 import json
+from dataclasses import replace
 from itertools import combinations
 
 import pytest
 
 import rlea
+from rlea.agent.merging import MergedPair
+from rlea.evaluation.metrics import expected_calibration_error
 from rlea.experiments.partial import cut
 from rlea.experiments.planted import make_view, split_targets
 from rlea.graph import GraphPair, Links
+from rlea.io.apart import keep_apart
+from rlea.io.readers.links import make_pair
+from rlea.io.readers.memory import links_in_memory
 from rlea.io.synthetic import SyntheticSettings, generate
+from rlea.io.writers.graphs import write_graph
 
 
 def ends(links):
@@ -70,14 +77,109 @@ def test_deciders_are_compared_one_to_one():
         list(rlea.compare(rlea.read_demo(), ["fused"], cardinality="1:n"))
 
 
-def test_forbidden_pairs_are_never_linked(whole, tmp_path):
-    pair, _ = whole
-    plain = rlea.align(pair, pool="all", matcher="mutual")
-    some = sorted(ends(plain.matching))[:5]
-    path = tmp_path / "different.tsv"
-    path.write_text("".join(f"{pair.source.entities[s]}\t{pair.target.entities[t]}\n" for s, t in some))
-    apart = rlea.align(pair, pool="all", matcher="mutual", different=path)
-    assert ends(apart.matching) == ends(plain.matching) - set(some)
+def test_seeds_with_two_targets_make_them_one(whole):
+    """Halves that nothing but the seeds says to be the same."""
+    pair, gold = whole
+    index = dict(sorted(ends(gold)))
+    graph = pair.target
+    halves = [(s, graph.entities[t]) for s, t in list(index.items())[:20]]
+    facts = graph.literals
+    extra = [(f"half{k}", "noted", f"nothing else is known of it {k}") for k in range(20)]
+    rows = [
+        (graph.entities[e], graph.attributes[a], value)
+        for e, a, value in zip(facts.entity_ids.tolist(), facts.attribute_ids.tolist(), facts.values, strict=True)
+    ]
+    triples = [(graph.entities[h], graph.relations[r], graph.entities[t]) for h, r, t in graph.triples.tolist()]
+    names = [*zip(graph.entities, graph.names, strict=True)]
+    target = {"triples": triples, "literals": rows + extra, "names": names}
+    more = rlea.read(target, target).source
+    seeds = [(pair.source.entities[s], t) for s, t in halves]
+    seeds += [(pair.source.entities[s], f"half{k}") for k, (s, _) in enumerate(halves)]
+    file = links_in_memory(seeds, "seeds")
+    made = make_pair("seeded", (pair.source, more), [file, None, None], cardinality="1:n", default_pool="all")
+    assert len(made.train) == 40
+    merged = MergedPair.of(made, "1:n")
+    for s, t in halves[:20]:
+        k = halves.index((s, t))
+        one, other = (merged.target.new_ids[more.entity_index[name]] for name in (t, f"half{k}"))
+        assert one == other
+    result = rlea.align(made, cardinality="1:n")
+    seeded = {pair.source.entity_index[s] for s, _ in seeds}
+    assert not seeded & {s for s, _ in ends(result.matching)}  # both of their targets are known already
+    assert len(result) >= 100
+
+
+def test_the_other_target_of_a_seed_is_found(whole):
+    pair, gold = split_targets(*whole, 0.5, seed=3)
+    by_source = {}
+    for source, target in sorted(ends(gold)):
+        by_source.setdefault(source, []).append(target)
+    split = [(source, targets) for source, targets in by_source.items() if len(targets) == 2][:30]
+    seeds = Links.of([source for source, _ in split], [targets[0] for _, targets in split])
+    seeded = replace(pair, train=seeds)
+    result = rlea.align(seeded, pool="all", cardinality="1:n")
+    others = {(source, targets[1]) for source, targets in split}
+    assert len(others & ends(result.matching)) >= 0.8 * len(others)
+    assert not ends(seeds) & ends(result.matching)
+
+
+def test_targets_of_two_seeds_are_not_merged():
+    """Namesakes that look like duplicates: seeds say that they are two."""
+    names = [(f"b{k}", f"Person number {k}") for k in range(30)] + [("twin", "Person number 3")]
+    graphs = [
+        {"triples": [], "names": [(f"a{k}", f"Person number {k}") for k in range(30)]},
+        {"triples": [], "names": names},
+    ]
+    free = rlea.read(*graphs)
+    assert MergedPair.of(free, "1:n").target.num_merged == 1
+    seeded = rlea.read(*graphs, seeds={"a3": "b3", "a4": "twin"})
+    assert MergedPair.of(seeded, "1:n").target.num_merged == 0
+    # Of n:m these two sources may be one as well.
+    assert MergedPair.of(seeded, "n:m").target.num_merged == 1
+    different = keep_apart(rlea.read(*graphs, seeds={"a3": "b3"}), [("a3", "twin")], None)
+    assert MergedPair.of(different, "1:n").target.num_merged == 0
+
+
+def test_gold_with_several_targets_is_scored_as_such(whole, tmp_path, run_cli):
+    pair, gold = split_targets(*whole, 0.5, seed=3)
+    write_graph(tmp_path / "source", pair.source, "tsv")
+    write_graph(tmp_path / "target", pair.target, "tsv")
+    rows = [f"{pair.source.entities[s]}\t{pair.target.entities[t]}\n" for s, t in sorted(ends(gold))]
+    (tmp_path / "gold.tsv").write_text("".join(rows))
+    graphs = [tmp_path / "source.nt", tmp_path / "target.nt"]
+    done = run_cli(
+        "align",
+        *graphs,
+        "--gold",
+        tmp_path / "gold.tsv",
+        "--cardinality",
+        "1:n",
+        "--json",
+        "--output",
+        tmp_path / "out",
+    )
+    assert done.code == 0, done.err
+    told = json.loads(done.out)
+    assert told["gold"] == len(gold)
+    assert told["f1"] >= 0.9
+    again = run_cli("align", "--config", tmp_path / "out" / "run.toml", "--json")
+    assert json.loads(again.out)["f1"] == told["f1"]
+    assert run_cli("report", tmp_path / "out").code == 0
+
+
+def test_links_of_a_cardinality_are_read_as_such():
+    graphs = [(f"a{k}", "r", f"a{k + 1}") for k in range(3)], [(f"b{k}", "r", f"b{k + 1}") for k in range(3)]
+    links = [("a0", "b0"), ("a0", "b1"), ("a1", "b1"), ("a0", "b0")]
+    counts = {one: len(rlea.read(*graphs, gold=links, cardinality=one).test) for one in ("1:1", "1:n", "n:1", "n:m")}
+    assert counts == {"1:1": 1 + 1, "1:n": 2, "n:1": 2, "n:m": 3}
+    with pytest.raises(rlea.InputError, match="unknown cardinality"):
+        rlea.read(*graphs, gold=links, cardinality="2:3")
+
+
+def test_confidences_of_several_links_mean_what_they_say(whole):
+    pair, gold = split_targets(*whole, 0.5, seed=3)
+    result = rlea.align(pair, pool="all", cardinality="1:n")
+    assert expected_calibration_error(result.matching, gold, complete=True) <= 0.1
 
 
 def test_three_views_become_clusters(tmp_path):

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 import rlea
+from rlea.agent.duplicates import share_of, to_confidences
 from rlea.evidence.fields import alike, compare_fields, find_equal, read_fields
 from rlea.experiments.planted import plant_duplicates
 from rlea.graph import LITERAL_COLUMNS, KnowledgeGraph
@@ -190,6 +191,48 @@ def test_equal_rows_that_are_known_to_differ_stay_apart(tmp_path):
     together = [{found.graph.entities[one] for one in cluster.members} for cluster in found.clusters]
     assert not any({"7", "30"} <= own for own in together)
     assert max(map(len, together)) >= 9
+
+
+def test_a_table_with_equal_rows_and_one_without_any(tmp_path):
+    plain = [row_of(k) for k in range(80)]
+    assert len(rlea.dedupe(write_table(tmp_path / "plain.csv", plain), id_column="number")) == 0
+    found = rlea.dedupe(write_table(tmp_path / "equal.csv", plain + [row_of(7)] * 16 + [row_of(9)]), id_column="number")
+    assert sorted(len(cluster.members) for cluster in found.clusters) == [2, 17]
+
+
+def test_another_usual_value_is_no_slip():
+    """Namesakes of different kinds are two things; a misspelt kind is a slip."""
+    rows, names = [], {}
+    for k in range(40):
+        for kind in ("language", "script"):
+            key = f"{kind}{k:02d}"
+            names[key] = f"{FIRST[k % 10]} {LAST[k // 10]}" if k < 12 or kind == "language" else f"{LAST[k % 10]} {k}"
+            rows.append((key, "kind", kind))
+    rows.append(("copy", "kind", "langauge"))
+    names["copy"] = names["language30"]
+    found = rlea.dedupe({"triples": [], "literals": rows, "names": list(names.items())})
+    assert [entity for _, entity, *_ in found.cluster_rows()] == ["copy", "language30"]
+
+
+def test_exchanged_fields_are_found():
+    rows, names = [], {}
+    for k in range(60):
+        names[f"p{k:02d}"] = f"{FIRST[k % 10]} {LAST[k // 10]}"
+        rows.append((f"p{k:02d}", "kind", ("language", "script", "place")[k % 3]))
+    rows.append(("copy", "kind", names["p31"]))
+    names["copy"] = "script"
+    found = rlea.dedupe({"triples": [], "literals": rows, "names": list(names.items())})
+    assert [entity for _, entity, *_ in found.cluster_rows()] == ["copy", "p31"]
+
+
+@pytest.mark.parametrize("num_pairs", [0, 20, 500])
+def test_how_many_duplicates_there_are_is_learned(num_pairs):
+    import numpy as np
+
+    namesakes = np.full(100, 0.7)  # two to one for a pair, if every second entity were a duplicate
+    share = share_of(np.concatenate([namesakes, np.full(num_pairs, 8.0)]), 1000)
+    assert (to_confidences(namesakes + share).sum() < 10) == (num_pairs < 500)
+    assert share == 0 if num_pairs == 500 else share < -2
 
 
 def test_equal_entities_with_other_neighbours_are_not_equal():

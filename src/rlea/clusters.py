@@ -24,13 +24,17 @@ def cluster_pairs(
     least: float = LEAST,
     kinds: Sequence[Hashable] | Mapping[int, Hashable] | None = None,
     forbidden: Iterable[tuple[int, int]] = (),
+    opposed: Sequence[tuple[int, int]] | None = None,
+    labels: Mapping[int, Hashable] | None = None,
     copies: Mapping[int, tuple[int, float]] | None = None,
 ) -> list[Cluster]:
     """Clusters of two members and more by average linkage: the two with the surest pairs between them first.
 
     `confidences` has pairs of numbers, each once in any order; a pair that is not there has confidence 0. Two clusters
     become one if the mean confidence over all pairs between them is `least` or more. `kinds` are what a cluster has at
-    most one member of, such as the graph that an entity is from; `forbidden` pairs are never in one cluster. `copies`
+    most one member of, such as the graph that an entity is from; `forbidden` pairs are never in one cluster, nor are
+    two numbers of which one has a bit in the first set of `opposed` that the other has in its second, nor two that have
+    different `labels`. `copies`
     says how often a number stands for an entity, if more than once, and how sure each pair of these is: means are over
     pairs of entities.
 
@@ -49,6 +53,8 @@ def cluster_pairs(
     # Sum of confidences within a cluster.
     inner = {one: copies.get(one, ONCE)[1] * counts[one] * (counts[one] - 1) / 2 for one in sums}
     own_kinds = {one: set() if kinds is None else {kinds[one]} for one in sums}
+    own_bits = {one: (0, 0) if opposed is None else opposed[one] for one in sums}
+    own_labels = {one: {labels[one]} if labels and one in labels else set() for one in sums}
     barred: dict[int, set[int]] = {one: set() for one in sums}
     for one, other in forbidden:
         if one != other and one in barred and other in barred:
@@ -71,10 +77,17 @@ def cluster_pairs(
             continue  # one of them has grown since
         if other in barred[one] or own_kinds[one] & own_kinds[other]:
             continue
+        if own_bits[one][0] & own_bits[other][1] or own_bits[one][1] & own_bits[other][0]:
+            continue
+        if len(own_labels[one] | own_labels[other]) > 1:
+            continue
         inner[one] += inner.pop(other) + sums[one].pop(other)
         members[one] += members.pop(other)
         counts[one] += counts.pop(other)
         own_kinds[one] |= own_kinds.pop(other)
+        own_labels[one] |= own_labels.pop(other)
+        (first, second), (more_first, more_second) = own_bits[one], own_bits.pop(other)
+        own_bits[one] = first | more_first, second | more_second
         for third in barred.pop(other):
             barred[third] = barred[third] - {other} | {one}
             barred[one].add(third)

@@ -20,13 +20,13 @@ from rlea.settings import AlignSettings, suggest
 
 RUN_CONFIG = "run.toml"  # in the folder of a run
 INPUTS = (
-    *("source", "target", "fold", "seeds", "valid", "gold", "different", "source_query", "target_query"),
+    *("source", "target", "fold", "seeds", "valid", "gold", "different", "disjoint", "source_query", "target_query"),
     *("endpoint_limit", "id_column", "name_column", "columns"),
 )
 NUMBERS = ("endpoint_limit",)
 CALLED = {"id": "id_column", "name": "name_column"}  # options whose parameter is called otherwise
 PATHS = (
-    *("source", "target", "others", "seeds", "valid", "gold", "different", "source_query", "target_query"),
+    *("source", "target", "others", "seeds", "valid", "gold", "different", "disjoint", "source_query", "target_query"),
     *("agent", "encoder", "embedding", "output", "log"),
 )
 _PLACE = re.compile(r"\(at line (\d+), column \d+\)")

@@ -132,6 +132,7 @@ class Inputs:
             self._load_compiled(vectors)
             with self.clock("candidates"):
                 found, search = self._search(vectors)
+                found = found.allowed(self.pair.cannot_link)
                 _ = found.pairs  # shared by all deciders, so not charged to the first
             self.shared["candidates"], self.shared["search"] = found, search
         return cast("Candidates", self.shared["candidates"])
@@ -190,7 +191,9 @@ class Inputs:
             source, target = self.pair.source, self.pair.target
             if max(source.num_entities, target.num_entities) > LARGE:
                 source, target = prune_hubs(source), prune_hubs(target)
-            self.shared["task"] = Task(source, target, self.pair.train, self.candidates, self.settings.seed)
+            self.shared["task"] = Task(
+                source, target, self.pair.train, self.candidates, self.settings.seed, self.pair.cannot_link
+            )
         return cast("Task", self.shared["task"])
 
 

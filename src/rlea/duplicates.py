@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,7 +13,8 @@ import numpy as np
 from rlea.clusters import Cluster
 from rlea.deciders import Clock
 from rlea.errors import InputError
-from rlea.io.read import read_different, read_one, row_options
+from rlea.io.apart import read_apart
+from rlea.io.read import read_one, row_options
 from rlea.progress import Progress, silent
 
 if TYPE_CHECKING:
@@ -22,11 +22,9 @@ if TYPE_CHECKING:
 
     from rlea.graph import KnowledgeGraph
 
-CLUSTERS, PAIRS = "clusters.tsv", "pairs.tsv"
 THRESHOLD = 0.5
 # Members of a cluster up to which all pairs are listed; ten thousand equal rows would be fifty million pairs.
 MOST_PAIRED = 50
-_BREAKS = re.compile(r"[\t\n\r]")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -99,32 +97,12 @@ class Duplicates:
 
     def write(self, folder: str | Path) -> list[Path]:
         """clusters.tsv, pairs.tsv and run.json: all of them or none."""
-        from rlea.io.writers.atomic import write_all
-        from rlea.io.writers.tsv import put_table
-        from rlea.record import as_json, describe_run
+        from rlea.io.writers.clusters import write_clusters
 
-        folder = Path(folder)
-        record = as_json(
-            describe_run(result=self.summary(), inputs=dict(self.inputs), fingerprint=self.graph.fingerprint)
-        )
-        members = [
-            (str(number), entity, _plain(label), f"{mean:.6f}") for number, entity, label, mean in self.cluster_rows()
-        ]
-        pairs = [
-            (one, other, f"{confidence:.6f}", _plain(label), _plain(second))
-            for one, other, confidence, label, second in self.pair_rows()
-        ]
-        heads = ("cluster", "entity", "label", "confidence"), ("one", "other", "confidence", "one_label", "other_label")
-        remedy = "give identifiers without tabs and line breaks"
-        return write_all(
-            {
-                folder / CLUSTERS: lambda path: put_table(
-                    path, heads[0], members, shown=folder / CLUSTERS, remedy=remedy
-                ),
-                folder / PAIRS: lambda path: put_table(path, heads[1], pairs, shown=folder / PAIRS, remedy=remedy),
-                folder / "run.json": lambda path: _put_text(path, record),
-            }
-        )
+        members = ("cluster", "entity", "label", "confidence"), self.cluster_rows()
+        pairs = ("one", "other", "confidence", "one_label", "other_label"), self.pair_rows()
+        facts = {"result": self.summary(), "inputs": dict(self.inputs), "fingerprint": self.graph.fingerprint}
+        return write_clusters(folder, members, pairs, facts)
 
 
 def dedupe(
@@ -135,20 +113,21 @@ def dedupe(
     columns: str | Sequence[str] = (),
     threshold: float = THRESHOLD,
     different: Any = None,
+    disjoint: Any = None,
     progress: Progress = silent,
 ) -> Duplicates:
     """Entities of one graph or table that are the same thing, as clusters with a confidence.
 
     `graph` is a path, a frame, triples or whatever `rlea.read` takes as one graph, or a `KnowledgeGraph`; the
     columns are as in `rlea.read`. `threshold` is the least mean confidence of the pairs by which a cluster is joined.
-    `different` are pairs of entities that are known to be two things (a file of links, a frame, tuples): they are never
-    in one cluster.
+    `different` are pairs of entities that are known to be two things (a file of links, a frame, tuples), `disjoint`
+    pairs of classes that have no entity in common, given in the same ways: they are never in one cluster.
 
     >>> import rlea
     >>> len(rlea.dedupe([("a", "near", "b"), ("c", "near", "d")]))
     0
     """
-    from rlea.agent.duplicates import find_duplicates
+    from rlea.agent.duplicates import Known, find_duplicates
     from rlea.search.pairs import Pairs
 
     if not 0 < threshold <= 1:
@@ -157,11 +136,13 @@ def dedupe(
     with clock("read"):
         (rows,) = row_options(id_column, name_column, columns, 1)
         own, inputs = read_one(graph, rows, progress)
-        barred, more = read_different(different, own, own)
+        apart = read_apart(different, disjoint, [own])
     if not own.num_entities:
         raise InputError("the graph has no entities", remedy="give a graph with something in it")
     with clock("match"):
-        found = find_duplicates(own, threshold=threshold, forbidden=barred, progress=progress)
+        barred = [(one, other) for (_, one), (_, other) in apart.pairs]
+        known = Known(forbidden=barred, disjoint=apart.classes)
+        found = find_duplicates(own, threshold=threshold, known=known, progress=progress)
         inner = [
             (one, other)
             for cluster in found.clusters
@@ -174,12 +155,6 @@ def dedupe(
     confidences = dict(zip(keys, rated, strict=True))
     # The surest cluster first, then by the first member.
     order = sorted(found.clusters, key=lambda cluster: (-cluster.confidence, cluster.members))
-    return Duplicates(own, order, confidences, len(found.pairs), threshold, clock.seconds, {**inputs, **more})
-
-
-def _plain(label: str) -> str:
-    return _BREAKS.sub(" ", label)
-
-
-def _put_text(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8", newline="\n")
+    return Duplicates(
+        own, order, confidences, len(found.pairs), threshold, clock.seconds, {**inputs, **dict(apart.inputs)}
+    )

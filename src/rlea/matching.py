@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlea.graph import Ids, KnowledgeGraph, Links
+from rlea.graph.cannot_link import NO_PAIRS, CannotLink
 from rlea.search.candidates import Candidates
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class Task:
     seeds: Links
     candidates: Candidates
     seed: int = 0  # random seed, also for breaking ties
+    cannot_link: CannotLink = NO_PAIRS  # pairs that are never linked, and not among the candidates
 
 
 @dataclass(frozen=True, eq=False)

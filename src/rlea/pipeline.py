@@ -11,16 +11,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from rlea import peak_memory
 from rlea.deciders import DECIDERS, Decision, Inputs, checkpoint_of, is_paper, uses_candidates
 from rlea.errors import InputError
 from rlea.evaluation.string_baseline import probe_strings
 from rlea.graph import GraphPair, choose_pool
 from rlea.graph.masking import hide
-from rlea.io.read import read, read_different
+from rlea.io.apart import keep_apart
+from rlea.io.read import read
 from rlea.models import MODELS
 from rlea.progress import Progress, counted, silent, ticking
 from rlea.result import Overlap, Result, write
@@ -45,13 +43,15 @@ def align(
     device: str = "auto",
     checkpoint: str | Path | None = None,
     different: Any = None,
+    disjoint: Any = None,
     **options: Any,
 ) -> Result:
     """Find the links of a pair. `options` are the fields of `AlignSettings`; an unknown one is an error.
 
     `device` is for training vectors, `checkpoint` a file beside which their training is kept, so that a run that was
-    stopped goes on. `different` are pairs that are known to be two things (as links are given to `read`): they are
-    never linked.
+    stopped goes on. `different` are pairs that are known to be two things (as links are given to `read`), `disjoint`
+    pairs of classes that have no entity in common, given in the same ways: such pairs take no part, so that their
+    entities can get other partners.
 
     >>> import rlea
     >>> result = rlea.align(rlea.read_demo(), channels=("names",), precision=0.95)
@@ -60,7 +60,7 @@ def align(
     """
     settings = settle(AlignSettings.with_options(settings, **options), pair)
     check_settings(settings, device=device)
-    barred, _ = read_different(different, pair.source, pair.target)
+    pair = keep_apart(pair, different, disjoint)
     merged = None
     if settings.cardinality != "1:1":
         from rlea.agent.merging import MergedPair
@@ -69,7 +69,7 @@ def align(
     own = pair if merged is None else merged.merge(pair)
     inputs = make_inputs(own, settings, progress, device, checkpoint).begin(settings)
     result = conclude(own, inputs, decide(inputs))
-    return keep_apart(result if merged is None else spread(result, pair, merged), barred)
+    return result if merged is None else spread(result, pair, merged)
 
 
 def compare(
@@ -167,7 +167,7 @@ def conclude(pair: GraphPair, inputs: Inputs, decision: Decision, ranks: RankMet
 
 def spread(result: Result, pair: GraphPair, merged: MergedPair) -> Result:
     """The result of a merged pair as that of the whole one. What was decided step by step is about merged entities."""
-    matching, doubtful = (merged.spread(part) for part in (result.matching, result.doubtful))
+    matching, doubtful = merged.spread(result.matching, pair.train), merged.spread(result.doubtful)
     # A spread link is less sure than the one that it comes from.
     is_sure = matching.confidences >= result.settings.threshold
     matching, doubtful = matching.some(is_sure), doubtful.joined(matching.some(~is_sure))
@@ -176,20 +176,6 @@ def spread(result: Result, pair: GraphPair, merged: MergedPair) -> Result:
     return replace(
         result, pair=pair, trace=None, gold_ranks=None, coverage=None, links=judge(pair, matching, result), **more
     )
-
-
-def keep_apart(result: Result, barred: Sequence[tuple[int, int]]) -> Result:
-    """The result without the links that are known to be wrong."""
-    if not barred:
-        return result
-    known = set(barred)
-
-    def is_allowed(links: Matching) -> NDArray[np.bool_]:
-        ends = zip(links.source_ids.tolist(), links.target_ids.tolist(), strict=True)
-        return np.array([pair not in known for pair in ends], np.bool_)
-
-    matching, doubtful = (part.some(is_allowed(part)) for part in (result.matching, result.doubtful))
-    return replace(result, matching=matching, doubtful=doubtful, links=judge(result.pair, matching, result))
 
 
 def judge(pair: GraphPair, matching: Matching, result: Result) -> LinkMetrics | None:

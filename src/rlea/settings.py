@@ -13,6 +13,7 @@ from rlea.deciders import DECIDERS, is_aligner, is_paper, uses_candidates
 from rlea.errors import InputError
 from rlea.evidence import CHANNELS, NAMES
 from rlea.graph.masking import parse_hidden
+from rlea.io.readers.links import check_cardinality
 from rlea.models import MODELS
 from rlea.models.embed import check_hidden
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 MOST_FUSED = 100_000  # entities of the larger graph up to which `auto` takes all evidence
 SEARCHES = ("auto", "exact", "approximate")
 KEPT = ("auto", "worthwhile", "all")
-CARDINALITIES = ("1:1", "1:n", "n:1", "n:m")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,7 +133,7 @@ def check_settings(
         who = "the paper's agent" if is_paper(settings) else uncalibrated[0]
         remedy = "use --threshold, or --matcher fused"
         raise InputError(f"{who} has no calibrated confidences, so --precision cannot be promised", remedy=remedy)
-    check_cardinality(settings, names)
+    check_several_links(settings, names)
     check_channels(settings, names, has_agent, is_comparison=len(deciders) > 0)
     check_embeddings(settings, names, device)
     if settings.joint:
@@ -162,11 +162,9 @@ def check_numbers(settings: AlignSettings) -> None:
         raise InputError(f"unknown search {settings.search!r}", remedy=f"use one of {', '.join(SEARCHES)}")
 
 
-def check_cardinality(settings: AlignSettings, names: Sequence[str]) -> None:
+def check_several_links(settings: AlignSettings, names: Sequence[str]) -> None:
     """Refuse several links of an entity where nobody would find them."""
-    if settings.cardinality not in CARDINALITIES:
-        known = ", ".join(CARDINALITIES)
-        raise InputError(f"unknown cardinality {settings.cardinality!r}", remedy=f"use one of {known}")
+    check_cardinality(settings.cardinality)
     if settings.cardinality == "1:1":
         return
     others = [name for name in names if name != "fused"]

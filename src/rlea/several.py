@@ -7,9 +7,8 @@ run has not found follows from the others.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 from rlea.clusters import Cluster, cluster_pairs
 from rlea.errors import InputError
 from rlea.graph import GraphPair, KnowledgeGraph
+from rlea.graph.cannot_link import bits_of
+from rlea.io.apart import read_apart
 from rlea.io.read import read_one, row_options
 from rlea.pipeline import align
 from rlea.progress import Progress, silent
@@ -25,12 +26,10 @@ from rlea.settings import AlignSettings
 if TYPE_CHECKING:
     from rlea.matching import Matching
 
-CLUSTERS, PAIRS = "clusters.tsv", "pairs.tsv"
 # Mean confidence by which clusters are joined, that of the least sure links that a run writes. A link that one run has
 # not found counts as 0: two sure links and a missing one are a cluster.
 LEAST = 0.2
 FEWEST = 3  # graphs
-_BREAKS = re.compile(r"[\t\n\r]")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -49,6 +48,7 @@ class SeveralResult:
     clusters: list[Cluster]
     links: Mapping[tuple[int, int], Matching]  # what the runs of every two graphs found
     confidences: Mapping[tuple[int, int], float]  # of all pairs of members of a cluster
+    inputs: Mapping[str, str] = field(default_factory=dict)  # files of what must not be linked
 
     def __len__(self) -> int:
         return len(self.clusters)
@@ -87,6 +87,15 @@ class SeveralResult:
                 )
         return rows
 
+    def pair_rows(self) -> list[tuple[str, str, str, str, float]]:
+        """Pairs within clusters: graph and entity of both, confidence."""
+        rows = []
+        for ends, confidence in self.confidences.items():
+            (one, source), (other, target) = (self.entity(end) for end in ends)
+            told = self.graphs[one].entities[source], self.names[other], self.graphs[other].entities[target]
+            rows.append((self.names[one], *told, confidence))
+        return rows
+
     def summary(self) -> dict[str, Any]:
         """One flat object for machines."""
         rows = []
@@ -99,38 +108,13 @@ class SeveralResult:
 
     def write(self, folder: str | Path) -> list[Path]:
         """clusters.tsv, pairs.tsv and run.json: all of them or none."""
-        from rlea.io.writers.atomic import write_all
-        from rlea.io.writers.tsv import put_table
-        from rlea.record import as_json, describe_run
+        from rlea.io.writers.clusters import write_clusters
 
-        folder = Path(folder)
         prints = {name: graph.fingerprint for name, graph in zip(self.names, self.graphs, strict=True)}
-        record = as_json(describe_run(result=self.summary(), fingerprints=prints))
-        members = [
-            (str(number), graph, entity, _BREAKS.sub(" ", label), f"{confidence:.6f}")
-            for number, graph, entity, label, confidence in self.cluster_rows()
-        ]
-        pairs = []
-        for ends, confidence in self.confidences.items():
-            places = [self.entity(end) for end in ends]
-            told = [
-                part for place, entity in places for part in (self.names[place], self.graphs[place].entities[entity])
-            ]
-            pairs.append((*told, f"{confidence:.6f}"))
-        heads = (
-            ("cluster", "graph", "entity", "label", "confidence"),
-            ("graph", "one", "other_graph", "other", "confidence"),
-        )
-        remedy = "give identifiers without tabs and line breaks"
-        return write_all(
-            {
-                folder / CLUSTERS: lambda path: put_table(
-                    path, heads[0], members, shown=folder / CLUSTERS, remedy=remedy
-                ),
-                folder / PAIRS: lambda path: put_table(path, heads[1], pairs, shown=folder / PAIRS, remedy=remedy),
-                folder / "run.json": lambda path: _put_text(path, record),
-            }
-        )
+        members = ("cluster", "graph", "entity", "label", "confidence"), self.cluster_rows()
+        pairs = ("graph", "one", "other_graph", "other", "confidence"), self.pair_rows()
+        facts = {"result": self.summary(), "inputs": dict(self.inputs), "fingerprints": prints}
+        return write_clusters(folder, members, pairs, facts)
 
 
 def align_several(
@@ -140,12 +124,15 @@ def align_several(
     id_column: str = "",
     name_column: str = "",
     columns: str | Sequence[str] = (),
+    different: Any = None,
+    disjoint: Any = None,
     progress: Progress = silent,
     **options: Any,
 ) -> SeveralResult:
     """Clusters of the entities of three graphs or more, with at most one entity of each graph.
 
     A graph is whatever `rlea.read` takes as one, and columns are as there. `options` are those of `rlea.align`.
+    `different` are pairs of entities of any two of the graphs, `disjoint` pairs of classes, as there.
 
     >>> import rlea
     >>> names = [("a", "Ada Lovelace"), ("b", "Alan Turing"), ("c", "Grace Hopper")]
@@ -161,23 +148,28 @@ def align_several(
     rows = row_options(id_column, name_column, columns, len(graphs))
     read = [read_one(*one, progress) for one in zip(graphs, rows, strict=True)]
     own = [graph for graph, _ in read]
+    apart = read_apart(different, disjoint, own)
     names = _names([inputs.get("graph", "") for _, inputs in read])
     starts, links, confidences = first_numbers(own), {}, {}
     for one, other in combinations(range(len(own)), 2):
-        pair = GraphPair(f"{names[one]}-{names[other]}", own[one], own[other], default_pool="all")
+        cannot_link = apart.between(one, other, own)
+        title = f"{names[one]}-{names[other]}"
+        pair = GraphPair(title, own[one], own[other], default_pool="all", cannot_link=cannot_link)
         matching = links[one, other] = align(pair, settings, progress=progress).matching
         ends = zip(matching.source_ids.tolist(), matching.target_ids.tolist(), strict=True)
         for (source, target), confidence in zip(ends, matching.confidences.tolist(), strict=True):
             confidences[starts[one] + source, starts[other] + target] = confidence
     graph_of = [place for place, graph in enumerate(own) for _ in range(graph.num_entities)]
-    clusters = cluster_pairs(confidences, least=LEAST, kinds=graph_of)
+    barred = [(starts[k] + one, starts[m] + other) for (k, one), (m, other) in apart.pairs]
+    bits = [row for graph in own for row in bits_of(graph, apart.classes)] if apart.classes else None
+    clusters = cluster_pairs(confidences, least=LEAST, kinds=graph_of, forbidden=barred, opposed=bits)
     clusters.sort(key=lambda cluster: (-cluster.confidence, cluster.members))
     inner = {
         ends: confidences.get(ends, cluster.confidence)
         for cluster in clusters
         for ends in combinations(cluster.members, 2)
     }
-    return SeveralResult(own, names, clusters, links, inner)
+    return SeveralResult(own, names, clusters, links, inner, dict(apart.inputs))
 
 
 def refuse_pairwise(given: Mapping[str, object]) -> None:
@@ -202,7 +194,3 @@ def _names(paths: Sequence[str]) -> list[str]:
         stem if stem and stems.count(stem) == 1 else f"{stem or 'graph'}-{place}"
         for place, stem in enumerate(stems, start=1)
     ]
-
-
-def _put_text(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8", newline="\n")

@@ -45,7 +45,7 @@ from rlea.agent.representative import are_like_the_rest, share_found
 from rlea.agent.verification import STAGES, KnownGame, Verified, verify_games
 from rlea.errors import InputError
 from rlea.evidence import CHANNELS, STRUCTURE, VECTORS
-from rlea.evidence.channel import Channel, ScoreTable, describe_pairs, join_proposals, silent_channel
+from rlea.evidence.channel import Channel, ScoreTable, allowed, describe_pairs, join_proposals, silent_channel
 from rlea.evidence.collect import Evidence
 from rlea.evidence.vectors import vector_channels
 from rlea.evidence.words import CODES
@@ -235,7 +235,7 @@ class Aligner:
         self._forget()
         evidence = self._evidence_for(pair, vectors, evidence, progress)
         start = self._start(evidence, pair.train)
-        games = hold_out(Graphs.of(pair.source, pair.target), start.links, len(start.seeds), self.settings.holdout)
+        games = hold_out(Graphs.of_pair(pair), start.links, len(start.seeds), self.settings.holdout)
         if games:
             self._learn(evidence, start, games, progress)
         self.is_fitted = True
@@ -254,6 +254,7 @@ class Aligner:
         if any(ids.min(initial=0) < 0 or ids.max(initial=-1) >= graph.num_entities for graph, ids in graphs):
             raise InputError("a seed names an entity that is not in its graph", remedy="give seeds of these two graphs")
         voters = [] if are_enough(seeds) else evidence.collect(seeds, seeds, self.channels)
+        voters = allowed(voters, evidence.pair.cannot_link)
         start = bootstrap(seeds, voters)
         if not len(start.links):
             raise InputError(
@@ -384,7 +385,7 @@ class Aligner:
         evidence = self._evidence_for(pair, vectors, evidence, progress)
         start = self._start(evidence, seeds)
         channels = self._arrange(self._collect(evidence, start, start.seeds))
-        problem = Problem(Graphs.of(pair.source, pair.target), seeds, *unseeded(pair, seeds))
+        problem = Problem(Graphs.of_pair(pair), seeds, *unseeded(pair, seeds))
         fitted = self._fitted_channels(vectors, problem, progress)
         best: tuple[int, Weights, Decisions] | None = None
 
@@ -463,7 +464,7 @@ class Aligner:
         evidence = self._evidence_for(pair, vectors, evidence, progress)
         start = self._start(evidence, pair.train)
         found = self._collect(evidence, start, start.seeds)
-        problem = Problem(Graphs.of(pair.source, pair.target), start.seeds, source_ids, target_ids)
+        problem = Problem(Graphs.of_pair(pair), start.seeds, source_ids, target_ids)
         if not len(source_ids) or not len(target_ids):
             return Outcome([no_decisions()], found, start)
         channels, fitted = self._arrange(found), self._fitted_channels(vectors, problem, progress)
@@ -585,7 +586,7 @@ class Aligner:
 
     def _known_games(self, evidence: Evidence, start: Bootstrap) -> list[KnownGame]:
         """Games without some of the seeds, by the fixed passes."""
-        graphs = Graphs.of(evidence.pair.source, evidence.pair.target)
+        graphs = Graphs.of_pair(evidence.pair)
         games = hold_out(graphs, start.links, len(start.seeds), self.settings.holdout) if len(start.seeds) else []
         known = []
         for part, game in enumerate(_keep_links(game, start.seeds) for game in games):
@@ -660,7 +661,9 @@ class Aligner:
     ) -> Evidence:
         """The channels given, or those kept from before where graphs and vectors are the same, or new ones."""
         known, own = given or self._evidence, [part for part in vectors if not part.is_fitted]
-        is_same = known is not None and known.pair.source is pair.source and known.pair.target is pair.target
+        is_same = known is not None and all(
+            getattr(known.pair, name) is getattr(pair, name) for name in ("source", "target", "cannot_link")
+        )
         if known is None or not is_same or known.vectors != own:
             is_own = any(name not in (*CHANNELS, VECTORS) for name, _ in self.layout)
             if is_own or given is not None or (known is not None and type(known) is not Evidence):
@@ -675,7 +678,7 @@ class Aligner:
         return known
 
     def _collect(self, evidence: Evidence, start: Bootstrap, certain: Links) -> list[Channel]:
-        found = evidence.collect(certain, start.links, self.channels)
+        found = allowed(evidence.collect(certain, start.links, self.channels), evidence.pair.cannot_link)
         if any(channel.is_fitted for channel in found):
             raise InputError(
                 "evidence has a channel that was fitted to the seeds, which would give held-out ones away",
@@ -705,7 +708,7 @@ class Aligner:
         graphs = problem.graphs
         is_source, is_target = np.zeros(graphs.num_source, np.bool_), np.zeros(graphs.num_target, np.bool_)
         is_source[problem.source_ids], is_target[problem.target_ids] = True, True
-        return join_proposals(channels, is_source, is_target)
+        return join_proposals(channels, is_source, is_target).allowed(graphs.cannot_link)
 
     def _prior(
         self,

@@ -2,7 +2,8 @@
 
 The channels compare the graph with itself and propose pairs. A pair of an entity with itself is left out, every other
 pair stands once. Its log-odds come from its fields (`evidence/fields.py`): what agrees by chance is known from how many
-entities have a value, and that of n entities one given pair is the same thing has odds of 1 to n beforehand.
+entities have a value. That of n entities one given pair is the same thing has odds of 1 to n beforehand, which are a
+duplicate for every second entity; how many there are then is learned from the pairs (`share_of`).
 
 Edges are fields, too. Where neighbours turn out to be duplicates, their edges lead to the same entity: so pairs are
 judged again with the clusters that were found.
@@ -13,8 +14,8 @@ if many records have it, and not if one record stands there many times.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ from rlea.evidence import ATTRIBUTES, NAMES, WORDS
 from rlea.evidence.collect import Evidence
 from rlea.evidence.fields import Fields, compare_fields, find_equal, read_fields
 from rlea.graph import GraphPair, Ids, KnowledgeGraph, Links
+from rlea.graph.cannot_link import bits_of
 from rlea.progress import Progress, silent
 from rlea.search.bags import count_terms, having, weigh_terms
 from rlea.search.candidates import find_candidates
@@ -35,6 +37,21 @@ ROUNDS = 2  # of judging pairs where there are edges; a third changes nothing
 PROPOSALS = 10  # nearest by shared neighbours
 MOST_ODDS = 14.0  # log-odds beyond which more says nothing new
 DIGITS = 6  # of a confidence: what differs between machines is beyond
+PSEUDO_PAIRS = 5.0  # as if so many had been seen where every second entity is a duplicate; the data outvote them
+STEPS, CLOSE = 100, 1e-4  # of learning how many there are, and the change of its logarithm at which it ends
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of the entities of a graph before any are compared."""
+
+    together: Sequence[Sequence[int]] = ()  # entities that are one thing
+    forbidden: Sequence[tuple[int, int]] = ()  # pairs that are two things
+    labels: Mapping[int, int] = field(default_factory=dict)  # entities with different ones are two things
+    disjoint: Sequence[tuple[str, str]] = ()  # classes without a common entity
+
+
+NOTHING_KNOWN = Known()
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,44 +62,49 @@ class OwnPairs:
     confidences: NDArray[np.float64]  # (num_pairs,)
     clusters: list[Cluster]
     fields: Fields  # of records
+    share: float  # logarithm of the number of duplicates to one for every second entity
     record_ids: Ids  # (num_entities,) the record of every entity
 
     def rate(self, pairs: Pairs) -> NDArray[np.float64]:
         """Confidences of any pairs, (num_pairs,)."""
-        return rate_pairs(Pairs(self.record_ids[pairs.source_ids], self.record_ids[pairs.target_ids]), self.fields)
+        records = Pairs(self.record_ids[pairs.source_ids], self.record_ids[pairs.target_ids])
+        return to_confidences(log_odds(records, self.fields) + self.share)
 
 
 def find_duplicates(
-    graph: KnowledgeGraph,
-    *,
-    threshold: float = 0.5,
-    forbidden: Iterable[tuple[int, int]] = (),
-    progress: Progress = silent,
+    graph: KnowledgeGraph, *, threshold: float = 0.5, known: Known = NOTHING_KNOWN, progress: Progress = silent
 ) -> OwnPairs:
     """Pairs that some channel proposes, how likely each is to be the same thing, and clusters of them.
 
-    `threshold` is the least mean confidence of the pairs between two parts of a cluster. `forbidden` pairs are never in
-    one cluster.
+    `threshold` is the least mean confidence of the pairs between two parts of a cluster.
     """
-    barred = list(forbidden)
-    first = join_equal(graph, barred, threshold)
+    barred = known.forbidden
+    first = join_known(join_equal(graph, known, threshold), known)
     kept, record_ids = np.unique(first, return_inverse=True)
     members = np.split(np.argsort(record_ids, kind="stable"), np.cumsum(np.bincount(record_ids))[:-1])
     records = graph if len(kept) == graph.num_entities else graph.joined(first)
     barred = [(int(record_ids[one]), int(record_ids[other])) for one, other in barred]
+    labels = {int(record_ids[one]): label for one, label in known.labels.items()}
+    bits = bits_of(records, known.disjoint) if known.disjoint else None
+    certain = {int(record_ids[one]) for group in known.together for one in group}
     several = np.array([record for record, own in enumerate(members) if len(own) > 1], np.int32)
     pairs = propose_pairs(records, progress)
-    same = list(range(records.num_entities))
+    same: list[int] | None = None
     rounds = ROUNDS if graph.num_triples else 1
     for number in range(rounds):
         progress("duplicates", number, rounds, f"{len(pairs):,} pairs")
         fields = read_fields(records, same)
-        confidences = rate_pairs(pairs, fields)
+        odds, odds_of_equal = log_odds(pairs, fields), log_odds(Pairs(several, several), fields)
+        share = share_of(np.concatenate([odds, odds_of_equal]), records.num_entities)
+        confidences = to_confidences(odds + share)
         keys = zip(pairs.source_ids.tolist(), pairs.target_ids.tolist(), strict=True)
-        equal = rate_pairs(Pairs(several, several), fields).tolist()
-        copies = {one: (len(members[one]), sure) for one, sure in zip(several.tolist(), equal, strict=True)}
-        known = dict(zip(keys, confidences.tolist(), strict=True))
-        found = cluster_pairs(known, least=threshold, forbidden=barred, copies=copies)
+        equal = to_confidences(odds_of_equal + share).tolist()
+        copies = {
+            one: (len(members[one]), 1.0 if one in certain else sure)
+            for one, sure in zip(several.tolist(), equal, strict=True)
+        }
+        rated = dict(zip(keys, confidences.tolist(), strict=True))
+        found = cluster_pairs(rated, least=threshold, forbidden=barred, opposed=bits, labels=labels, copies=copies)
         same = list(range(records.num_entities))
         for cluster in found:
             for record in cluster.members:
@@ -93,10 +115,18 @@ def find_duplicates(
         for cluster in found
     ]
     compared = Pairs(kept[pairs.source_ids], kept[pairs.target_ids])
-    return OwnPairs(compared, confidences, clusters, fields, record_ids.astype(np.int32))
+    return OwnPairs(compared, confidences, clusters, fields, share, record_ids.astype(np.int32))
 
 
-def join_equal(graph: KnowledgeGraph, forbidden: Sequence[tuple[int, int]], threshold: float) -> Ids:
+def join_known(first: Ids, known: Known) -> Ids:
+    """The same where entities that are known to be one are joined, too."""
+    for group in known.together:
+        joined = np.isin(first, first[list(group)])
+        first[joined] = first[joined].min(initial=len(first))
+    return first
+
+
+def join_equal(graph: KnowledgeGraph, known: Known, threshold: float) -> Ids:
     """The first of the entities that are equal in all fields, for every entity, (num_entities,); mostly itself.
 
     Equal ones that must not be in one cluster, or are less sure than `threshold`, each stand for themselves.
@@ -104,7 +134,11 @@ def join_equal(graph: KnowledgeGraph, forbidden: Sequence[tuple[int, int]], thre
     first = np.arange(graph.num_entities, dtype=np.int32)
     for equals in find_equal(graph):
         first[equals] = equals[0]
-    apart = {end for one, other in forbidden if first[one] == first[other] for end in (one, other)}
+    apart = {end for one, other in known.forbidden if first[one] == first[other] for end in (one, other)}
+    of_group: dict[int, set[int]] = {}
+    for one, label in known.labels.items():
+        of_group.setdefault(int(first[one]), set()).add(label)
+    apart |= {one for one in known.labels if len(of_group[int(first[one])]) > 1}
     # The first may be among them, which must not stand for the others then.
     for group in {int(first[one]) for one in apart}:
         own = np.flatnonzero(first == group)
@@ -115,7 +149,7 @@ def join_equal(graph: KnowledgeGraph, forbidden: Sequence[tuple[int, int]], thre
     if is_joined.any():
         kept, records = np.unique(first, return_inverse=True)
         several = np.unique(records[is_joined]).astype(np.int32)
-        equal = rate_pairs(Pairs(several, several), read_fields(graph.joined(first)))
+        equal = to_confidences(log_odds(Pairs(several, several), read_fields(graph.joined(first))))
         unsure = np.isin(first, kept[several[equal < threshold]])
         first[unsure] = np.flatnonzero(unsure)
     return first
@@ -147,9 +181,29 @@ def propose_by_neighbours(graph: KnowledgeGraph) -> Pairs:
     return Pairs.of_candidates(find_candidates(Embeddings(rows, rows, measure="inner"), ids, ids, PROPOSALS))
 
 
-def rate_pairs(pairs: Pairs, fields: Fields) -> NDArray[np.float64]:
-    """Probabilities that pairs are the same thing, (num_pairs,), by their fields and the number of entities."""
+def log_odds(pairs: Pairs, fields: Fields) -> NDArray[np.float64]:
+    """Log-odds that pairs are the same thing, (num_pairs,), if every second entity is a duplicate."""
     num_entities = max(2, len(fields.starts) - 1)
     support, conflict = compare_fields(pairs.source_ids, pairs.target_ids, *fields)
-    odds = np.clip(support - conflict - float(log(float(num_entities))), -MOST_ODDS, MOST_ODDS)
-    return np.asarray(np.round(1 / (1 + exp(-odds)), DIGITS))
+    return np.asarray(support - conflict - float(log(float(num_entities))))
+
+
+def share_of(odds: NDArray[np.float64], num_entities: int) -> float:
+    """Logarithm of the number of duplicates, as a share of one for every second entity, from the log-odds of all pairs.
+
+    Expectation maximisation: as many as the pairs together say, which are the less sure the fewer there are. Where
+    there are none, namesakes remain, which many duplicates would have made likely.
+    """
+    share, half = 0.0, num_entities / 2
+    for _ in range(STEPS):
+        count = float(to_confidences(odds + share).sum())
+        now = min(0.0, float(log((count + PSEUDO_PAIRS) / (half + PSEUDO_PAIRS))))
+        if abs(now - share) < CLOSE:
+            break
+        share = now
+    return round(share, DIGITS)
+
+
+def to_confidences(odds: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Probabilities of log-odds."""
+    return np.asarray(np.round(1 / (1 + exp(-np.clip(odds, -MOST_ODDS, MOST_ODDS))), DIGITS))

@@ -24,7 +24,8 @@ Side = namedtuple("Side", "starts relations neighbours functionality means is_op
 Vectors = namedtuple("Vectors", "kind scale source target s_starts s_columns s_values t_starts t_columns t_values")
 # A second set of vectors, compared by inner product, whose CSLS adds to the base by this share.
 Extra = namedtuple("Extra", "share source target source_means target_means")
-Game = namedtuple("Game", "source target vectors extra pair_source pair_target pair_base list_starts list_ends")
+# `barred` are pairs that are never matched (`CannotLink`): none is among those given, and no match brings one in.
+Game = namedtuple("Game", "source target vectors extra pair_source pair_target pair_base list_starts list_ends barred")
 # With `anchored` the bases that come in are whole priorities: what is known before the first decision is in them, and
 # only what changes later moves them. `start` is the base of a pair that a match brings in, before vectors add to it.
 Rules = namedtuple("Rules", "weight creation floor smoothing kept_weight temperature no_match seed anchored start")
@@ -165,7 +166,7 @@ def play(game, seed_source, seed_target, earlier_source, earlier_target, corresp
                                 place = find(table, pair_source, pair_target, n, m)
                                 pair = table[place]
                                 if pair < 0:
-                                    if share * step < rules.creation:
+                                    if share * step < rules.creation or _is_barred(game.barred, n, m):
                                         continue
                                     if num_pairs == len(pair_source):
                                         pair_source = grow(pair_source, 2 * num_pairs)
@@ -227,6 +228,21 @@ def play(game, seed_source, seed_target, earlier_source, earlier_target, corresp
     for pair in range(num_pairs):
         keys[pair] = _key(pair_base[pair], pair_evidence[pair], rules.weight)
     return links, correspondence, (pair_source[:num_pairs], pair_target[:num_pairs], keys)
+
+
+@numba.njit(cache=True)
+def _is_barred(barred, s, t):  # type: ignore[no-untyped-def]
+    keys, source_bits, target_bits = barred
+    if len(keys) > 0:
+        key = np.int64(s) << 32 | np.int64(t)
+        place = np.searchsorted(keys, key)
+        if place < len(keys) and keys[place] == key:
+            return True
+    if len(source_bits) > 0:
+        for word in range(source_bits.shape[1]):
+            if source_bits[s, word] & target_bits[t, word] > 0:
+                return True
+    return False
 
 
 @numba.njit(cache=True)

@@ -9,7 +9,8 @@ from typing import Any
 import numba
 import numpy as np
 
-from rlea.graph import Ids, KnowledgeGraph, Links
+from rlea.graph import GraphPair, Ids, KnowledgeGraph, Links
+from rlea.graph.cannot_link import NO_PAIRS, CannotLink
 from rlea.graph.neighbourhood import Neighbourhood
 from rlea.search.pairs import Floats
 
@@ -19,14 +20,19 @@ SMOOTHING = 1.0  # pseudo-count against relations seen only once or twice
 
 @dataclass(frozen=True, eq=False)
 class Graphs:
-    """The neighbourhoods of two graphs. Made once for a pair."""
+    """The neighbourhoods of two graphs, and the pairs that are never linked. Made once for a pair."""
 
     source: Neighbourhood
     target: Neighbourhood
+    cannot_link: CannotLink = NO_PAIRS
 
     @staticmethod
-    def of(source: KnowledgeGraph, target: KnowledgeGraph) -> Graphs:
-        return Graphs(Neighbourhood.of(source, MAX_RELATIONS), Neighbourhood.of(target, MAX_RELATIONS))
+    def of(source: KnowledgeGraph, target: KnowledgeGraph, cannot_link: CannotLink = NO_PAIRS) -> Graphs:
+        return Graphs(Neighbourhood.of(source, MAX_RELATIONS), Neighbourhood.of(target, MAX_RELATIONS), cannot_link)
+
+    @staticmethod
+    def of_pair(pair: GraphPair) -> Graphs:
+        return Graphs.of(pair.source, pair.target, pair.cannot_link)
 
     @property
     def num_source(self) -> int:

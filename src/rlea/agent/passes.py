@@ -226,7 +226,7 @@ def _fixed_pass(problem: Problem, settings: PassSettings, prior: Prior, before: 
             tick("searching")
             found = find_candidates(some, *unsure(problem, before, settings.sure), settings.candidates, coarse=True)
             parts.append(Pairs.of_candidates(found))
-    pairs = Pairs.union(parts)
+    pairs = Pairs.union(parts).allowed(problem.graphs.cannot_link)
     priorities, start, extra, compiled = np.zeros(len(pairs), np.float32), 0.0, no_extra(), None
     if prior.logits is not None:
         priorities += from_logits(prior.logits(pairs), settings)
@@ -303,7 +303,8 @@ def _game(
     source_ids, target_ids, bases = pairs.source_ids.copy(), pairs.target_ids.copy(), priorities.copy()
     sort_rows(starts, source_ids, target_ids, bases, np.uint64(0))
     return Game(
-        sides[0], sides[1], vectors, extra, source_ids, target_ids, bases, starts[:-1].copy(), starts[1:].copy()
+        *(sides[0], sides[1], vectors, extra, source_ids, target_ids, bases, starts[:-1].copy(), starts[1:].copy()),
+        problem.graphs.cannot_link,
     )
 
 

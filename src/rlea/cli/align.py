@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -143,6 +143,7 @@ def align(
         Path | None,
         typer.Option(help="Pairs that are known to be two things: they are never linked.", rich_help_panel=INPUT),
     ] = None,
+    disjoint: options.Disjoint = None,
     keep: Annotated[
         str,
         typer.Option(
@@ -217,8 +218,9 @@ def align(
         )
         check_settings(settings, output=None if output is None else output / "links.tsv", device=device)
         if others and target is not None:
-            given = {"--seeds": seeds, "--valid": valid, "--gold": gold, "--fold": fold, "--different": different}
-            rows = {"id_column": id_column, "name_column": name_column, "columns": columns}
+            given = {"--seeds": seeds, "--valid": valid, "--gold": gold, "--fold": fold}
+            rows: dict[str, Any] = {"id_column": id_column, "name_column": name_column, "columns": columns}
+            rows |= {"different": different, "disjoint": disjoint}
             answer_several([source, target, *others], rows, settings, given, report, output, json_)
             return
         clock = Clock()
@@ -237,13 +239,13 @@ def align(
                 id_column=id_column,
                 name_column=name_column,
                 columns=columns,
+                cardinality=cardinality,
                 progress=report,
             )
         report.expect(plan_stages(pair, settings))
         checkpoint = None if output is None else output / "training.checkpoint"
-        result = pipeline.align(
-            pair, settings, progress=report, device=device, checkpoint=checkpoint, different=different
-        )
+        apart = {"different": different, "disjoint": disjoint}
+        result = pipeline.align(pair, settings, progress=report, device=device, checkpoint=checkpoint, **apart)
         result.seconds.update({"read": clock.seconds["read"]})
         report("write", 0, 1)
         written = [] if output is None else pipeline.write(output, result, formats=formats)
@@ -269,7 +271,7 @@ def align(
 
 def answer_several(
     graphs: list[str],
-    rows: Mapping[str, str],
+    rows: Mapping[str, Any],
     settings: AlignSettings,
     given: Mapping[str, object],
     report: Progress,

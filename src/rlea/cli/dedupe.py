@@ -9,7 +9,19 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from rlea.cli.options import ALIGN, DECISION, INPUT, OUTPUT, ColumnList, IdColumn, Json, NameColumn, Quiet, app
+from rlea.cli.options import (
+    ALIGN,
+    DECISION,
+    INPUT,
+    OUTPUT,
+    ColumnList,
+    Disjoint,
+    IdColumn,
+    Json,
+    NameColumn,
+    Quiet,
+    app,
+)
 from rlea.progress import counted
 from rlea.views.terminal import as_text, err, out, print_json, progress_bars
 
@@ -30,6 +42,7 @@ def dedupe(
         Path | None,
         typer.Option(help="Pairs that are known to be two things, a file of links.", rich_help_panel=INPUT),
     ] = None,
+    disjoint: Disjoint = None,
     output: Annotated[
         Path | None, typer.Option(help="Folder for clusters.tsv, pairs.tsv and run.json.", rich_help_panel=OUTPUT)
     ] = None,
@@ -42,9 +55,10 @@ def dedupe(
     """
     from rlea import duplicates
     from rlea.io.writers.atomic import check_writable
+    from rlea.io.writers.clusters import CLUSTERS
 
     if output is not None:
-        check_writable(output / duplicates.CLUSTERS)
+        check_writable(output / CLUSTERS)
     with progress_bars(quiet or json_) as report:
         found = duplicates.dedupe(
             graph,
@@ -53,6 +67,7 @@ def dedupe(
             columns=columns,
             threshold=threshold,
             different=different,
+            disjoint=disjoint,
             progress=report,
         )
         written = [] if output is None else found.write(output)

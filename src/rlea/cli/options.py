@@ -62,6 +62,14 @@ Hide = Annotated[
         rich_help_panel=EVIDENCE,
     ),
 ]
+Disjoint = Annotated[
+    Path | None,
+    typer.Option(
+        help="Pairs of classes that have no entity in common, a file of two columns or with owl:disjointWith: their "
+        "entities are never linked.",
+        rich_help_panel=INPUT,
+    ),
+]
 Candidates = Annotated[
     int, typer.Option(help="Candidates per entity and direction, for matchers over vectors.", rich_help_panel=ADVANCED)
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from rlea.search.pairs import Floats, Pairs, leads, numbers
 
 if TYPE_CHECKING:
     from rlea.evidence.vectors import Csls
+    from rlea.graph.cannot_link import CannotLink
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +63,13 @@ class Channel:
     def signs(self) -> list[int]:
         """Of each of these features: 1 if it speaks for a pair, -1 if against it."""
         return [*(-1 if column in self.against else 1 for column in self.columns), 1, 1]
+
+
+def allowed(channels: list[Channel], barred: CannotLink) -> list[Channel]:
+    """The same channels, of which none proposes what is never linked: it gets no votes, and is nobody's rival."""
+    if barred.is_empty:
+        return channels
+    return [replace(channel, proposals=channel.proposals.allowed(barred)) for channel in channels]
 
 
 def silent_channel(name: str, columns: tuple[str, ...]) -> Channel:

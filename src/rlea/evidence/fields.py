@@ -28,9 +28,10 @@ OTHER_DIGITS = 0.25  # share that is left of an agreement if the digits differ: 
 CHANCE = 0.05  # expected number of strangers with a value that no more entities have than a cluster has members
 MEMBERS = 5  # of a cluster, at most
 DECAY = 0.5  # weight of each further agreement, best first: agreements are rarely independent
-# Log-odds against a pair if a field differs, of ten duplicates one does, and if the name does, of a hundred one.
-DIFFERENCE, OTHER_NAME = 2.3, 4.6
-EDGE_SHARE = 0.5  # of the log-odds of a shared value that a shared neighbour has: relatives share them, too
+# Log-odds against a pair if a field differs, of ten duplicates one does. If the name does, of a hundred one; and so if
+# both values are usual ones: a slip of one record makes a value that no other has, and not another year or class.
+DIFFERENCE, OTHER = 2.3, 4.6
+EDGE_SHARE = 0.5  # of the log-odds of a value, for and against, that a neighbour has: relatives share them, too
 FIRST_LETTER = 0x100  # of those that stand for neighbours: none is a digit
 DIGITS = re.compile(r"[0-9]+")
 
@@ -44,7 +45,10 @@ class Fields(NamedTuple):
     ends: NDArray[np.int64]  # (num_fields + 1,) of the letters of each value
     digits: NDArray[np.int64]  # (num_fields,) equal numbers for values with equal digits, -1 without any
     weights: NDArray[np.float64]  # (num_fields,) log-odds if another entity has the value, too
-    costs: NDArray[np.float64]  # (num_attributes,) log-odds against a pair that differs in it; further ones are edges
+    anywhere: NDArray[np.float64]  # (num_fields,) the same if another entity has it under any attribute
+    is_usual: NDArray[np.bool_]  # (num_fields,) more entities have the value than a cluster has members
+    costs: NDArray[np.float64]  # (num_attributes,) log-odds against a pair that differs in it; the last are edges
+    first_edge: int  # attributes from here on are edges
 
 
 Row = tuple[int, int, str]  # entity, attribute, value
@@ -69,7 +73,10 @@ def read_rows(graph: KnowledgeGraph, same: Sequence[int] | None = None) -> list[
 def read_fields(graph: KnowledgeGraph, same: Sequence[int] | None = None) -> Fields:
     """The fields of a graph for comparison; `same` as for `read_rows`."""
     rows = read_rows(graph, same)
-    costs = np.append(np.full(len(graph.attributes), DIFFERENCE), OTHER_NAME)
+    num_edges = 2 * graph.num_relations
+    costs = np.append(np.full(len(graph.attributes), DIFFERENCE), [OTHER])
+    # Other neighbours may be duplicates of the same: they contradict once it is known which are.
+    costs = np.append(costs, np.full(num_edges, 0.0 if same is None else EDGE_SHARE * DIFFERENCE))
     having = Counter((attribute, text) for _, attribute, text in rows)
     # Strangers that are expected to have a value; at least as many as have the usual value of its attribute, as a rare
     # misspelling of a common value is no rare value.
@@ -80,6 +87,9 @@ def read_fields(graph: KnowledgeGraph, same: Sequence[int] | None = None) -> Fie
     strangers = np.array(
         [CHANCE + max(having[attribute, text] - MEMBERS, usual[attribute]) for _, attribute, text in rows]
     )
+    with_text = Counter(text for _, text in {(entity, text) for entity, _, text in rows})
+    anywhere = np.array([CHANCE + max(with_text[text] - MEMBERS, 0) for _, _, text in rows])
+    is_usual = np.array([having[attribute, text] > MEMBERS for _, attribute, text in rows], np.bool_)
     size = float(max(graph.num_entities, 2))
     codes: dict[str, int] = {"": -1}
     digits = [codes.setdefault(" ".join(DIGITS.findall(text)), len(codes)) for _, _, text in rows]
@@ -91,9 +101,17 @@ def read_fields(graph: KnowledgeGraph, same: Sequence[int] | None = None) -> Fie
         np.frombuffer("".join(cut).encode("utf-32-le", "surrogatepass"), np.uint32),
         np.cumsum([0, *map(len, cut)]),
         np.array(digits, np.int64),
-        np.maximum(log(size / strangers), 0.0) if len(rows) else np.zeros(0),
+        weigh(size, strangers),
+        weigh(size, anywhere),
+        is_usual,
         costs,
+        len(costs) - num_edges,
     )
+
+
+def weigh(size: float, strangers: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Log-odds of `size` entities to the strangers with a value, none below 0."""
+    return np.maximum(log(size / strangers), 0.0) if len(strangers) else strangers
 
 
 def find_equal(graph: KnowledgeGraph) -> list[list[int]]:
@@ -137,7 +155,9 @@ def _neighbours(graph: KnowledgeGraph, same: Sequence[int]) -> list[Row]:
 
 
 @numba.njit(cache=True)
-def compare_fields(source_ids, target_ids, starts, attributes, letters, ends, digits, weights, costs):  # type: ignore[no-untyped-def]
+def compare_fields(  # type: ignore[no-untyped-def]
+    source_ids, target_ids, starts, attributes, letters, ends, digits, weights, anywhere, is_usual, costs, first_edge
+):
     """Log-odds for and against pairs, (num_pairs,) each, by the attributes that both entities have.
 
     Of several values of an attribute the two most similar count. A value that differs may stand in another field.
@@ -160,14 +180,18 @@ def compare_fields(source_ids, target_ids, starts, attributes, letters, ends, di
                     i += 1
                 while j < j_end and attributes[j] == attribute:
                     j += 1
-                best, weight = _best(from_i, i, from_j, j, letters, ends, digits, weights)
-                if attribute >= len(costs):  # other neighbours are no contradiction: graphs are never complete
+                best, weight = _best(from_i, i, from_j, j, letters, ends, digits, weights, is_usual)
+                if attribute >= first_edge:
                     found[count] = EDGE_SHARE * best * weight
-                else:
-                    if best == 0.0:
-                        best, weight = _best(from_i, i, first, j_end, letters, ends, digits, weights)
-                    found[count] = best * weight
                     conflict[k] += costs[attribute] * (1.0 - best)
+                else:
+                    cost = costs[attribute]
+                    if best == 0.0:
+                        if is_usual[from_i:i].all() and is_usual[from_j:j].all():
+                            cost = OTHER
+                        best, weight = _best(from_i, i, first, j_end, letters, ends, digits, anywhere, is_usual)
+                    found[count] = best * weight
+                    conflict[k] += cost * (1.0 - best)
                 count += 1
         share = 1.0
         for value in np.sort(found[:count])[::-1]:
@@ -177,14 +201,16 @@ def compare_fields(source_ids, target_ids, starts, attributes, letters, ends, di
 
 
 @numba.njit(cache=True)
-def _best(i, i_end, j, j_end, letters, ends, digits, weights):  # type: ignore[no-untyped-def]
-    """How far the most similar of some values agree, from 0 to 1, and the weight of that."""
+def _best(i, i_end, j, j_end, letters, ends, digits, weights, is_usual):  # type: ignore[no-untyped-def]
+    """How far the most similar of some values agree, from 0 to 1, and the weight. Usual ones agree or do not."""
     best, weight = 0.0, 0.0
     for one in range(i, i_end):
         for other in range(j, j_end):
             share = alike(letters[ends[one] : ends[one + 1]], letters[ends[other] : ends[other + 1]])
             if digits[one] != digits[other]:
                 share *= OTHER_DIGITS
+            if share < 1.0 and is_usual[one] and is_usual[other]:
+                share = 0.0
             if share > best:
                 best, weight = share, min(weights[one], weights[other])
     return best, weight

@@ -17,6 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from rlea.errors import InputError
+from rlea.graph.cannot_link import NO_PAIRS, CannotLink
 from rlea.graph.names import choose_names
 
 Ids = NDArray[np.int32]
@@ -263,6 +264,7 @@ class GraphPair:
     or "all" without a seed, as for graphs of one's own, where knowing who is in gold would be a hint. `inputs` has what
     a run needs to read the pair again: the absolute paths by the parameters of `rlea.read` (source, target, fold,
     seeds, valid, gold; only those given), or `demo`. It is empty for data in memory and no part of the fingerprint.
+    `cannot_link` are pairs of which a user knows that they are no links.
 
     >>> import rlea
     >>> pair = rlea.read_demo()
@@ -280,6 +282,7 @@ class GraphPair:
     notes: tuple[str, ...] = ()
     default_pool: str = "test"
     inputs: Mapping[str, str] = field(default_factory=dict)
+    cannot_link: CannotLink = NO_PAIRS
 
     @property
     def entity_ids(self) -> tuple[Ids, Ids]:
@@ -289,7 +292,9 @@ class GraphPair:
     @property
     def without_gold(self) -> GraphPair:
         """All that whatever decides may see: the graphs, the seeds, the validation links."""
-        return GraphPair(self.name, self.source, self.target, train=self.train, valid=self.valid)
+        return GraphPair(
+            self.name, self.source, self.target, train=self.train, valid=self.valid, cannot_link=self.cannot_link
+        )
 
     @cached_property
     def fingerprint(self) -> str:

@@ -12,13 +12,12 @@ from rlea.errors import InputError
 from rlea.graph import GraphPair, KnowledgeGraph
 from rlea.io.readers import read_pair
 from rlea.io.readers.link_files import LinkFile, read_link_rows
-from rlea.io.readers.links import make_pair
+from rlea.io.readers.links import ONE_TO_ONE, check_cardinality, make_pair
 from rlea.io.readers.memory import graph_in_memory, links_in_memory
 from rlea.io.readers.places import is_elsewhere, is_path, is_paths, read_place, recorded, short_name
 from rlea.io.readers.row_files import STANDARD_INPUT
 from rlea.io.readers.rows import GUESS, RowOptions
 from rlea.io.readers.sparql import LIMIT, is_endpoint
-from rlea.io.readers.text import error_at, shown
 from rlea.progress import Progress, silent
 
 
@@ -36,6 +35,7 @@ def read(
     id_column: str = "",
     name_column: str = "",
     columns: str | Sequence[str] = (),
+    cardinality: str = ONE_TO_ONE,
     progress: Progress = silent,
 ) -> GraphPair:
     """A benchmark folder, or two graphs of one's own with optional links.
@@ -58,7 +58,9 @@ def read(
     ("sku,article"); `columns` are those of both.
 
     Links (`seeds` to learn from, `valid` to choose settings by, `gold` to score with) are a path, a frame with the
-    columns source, target and optionally confidence, an iterable of such tuples, or a dict source -> target.
+    columns source, target and optionally confidence, an iterable of such tuples, or a dict source -> target. Of several
+    links of an entity the first counts, unless `cardinality` says otherwise: 1:n keeps several targets of a source, n:1
+    several sources of a target, n:m both.
 
     `inputs` of the pair has the absolute paths and the addresses that were given. Anything else is an `InputError`.
 
@@ -67,6 +69,7 @@ def read(
     >>> pair.source.num_triples, len(pair.train)
     (1, 1)
     """
+    check_cardinality(cardinality)
     links = {"seeds": seeds, "valid": valid, "gold": gold}
     given = {"source": source, "target": target, **links}
     inputs = {name: recorded(value) for name, value in given.items() if is_path(value) and str(value) != STANDARD_INPUT}
@@ -117,7 +120,7 @@ def read(
             raise InputError(f"no table has values in a column {column!r}", remedy="check --columns")
     splits = [None if value is None else _read_links(value, name) for name, value in links.items()]
     title = "-".join(short_name(one) if is_path(one) else side for side, one in sides.items())
-    pair = make_pair(title, graphs, splits, default_pool="all", inputs=inputs)
+    pair = make_pair(title, graphs, splits, default_pool="all", inputs=inputs, cardinality=cardinality)
     if gold is not None and not len(pair.test):
         place = gold if is_path(gold) else "gold"
         raise InputError("no gold link is left to score with", path=place, remedy="give links that are not seeds")
@@ -177,23 +180,3 @@ def read_one(
     if is_path(graph) or is_paths(graph):
         return read_place(graph, rows=rows, progress=progress), {"graph": recorded(graph)} if is_path(graph) else {}
     return graph_in_memory(graph, "graph"), {}
-
-
-def read_different(
-    value: Any, source: KnowledgeGraph, target: KnowledgeGraph
-) -> tuple[list[tuple[int, int]], dict[str, str]]:
-    """Pairs of ids that are known to be two things, and the path of their file where there is one.
-
-    Unlike seeds they need not be one-to-one. An identifier that its graph does not have is an error: a pair that was
-    meant to be kept apart would not be.
-    """
-    if value is None:
-        return [], {}
-    rows = _read_links(value, "different")
-    pairs = []
-    for number, one, other in zip(rows.numbers, rows.sources, rows.targets, strict=True):
-        for name, graph in ((one, source), (other, target)):
-            if name not in graph.entity_index:
-                raise error_at(rows.path, rows.unit, number, f"no graph has {shown(name)}", "correct the identifier")
-        pairs.append((source.entity_index[one], target.entity_index[other]))
-    return pairs, {"different": str(Path(value).absolute())} if is_path(value) else {}

@@ -76,7 +76,9 @@ def _set_up(task: Task) -> Any:
     list_ends = np.zeros(task.source.num_entities, np.int64)
     list_starts[candidates.source_ids], list_ends[candidates.source_ids] = pairs.row_starts[:-1], pairs.row_starts[1:]
     vectors = make_vectors(candidates, scale)
-    return Game(source, target, vectors, no_extra(), pair_source, pair_target, base, list_starts, list_ends)
+    return Game(
+        source, target, vectors, no_extra(), pair_source, pair_target, base, list_starts, list_ends, task.cannot_link
+    )
 
 
 def _side(graph: KnowledgeGraph, pool: Ids, means: NDArray[np.float32]) -> Any:

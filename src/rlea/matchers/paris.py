@@ -16,7 +16,7 @@ from rlea.matching import Matching, Task
 
 def match(task: Task, settings: ParisSettings | None = None) -> Matching:
     """Pairs of the pools in descending probability, one-to-one; the probability is the confidence."""
-    found = run_paris(GraphPair("", task.source, task.target, train=task.seeds), settings)
+    found = run_paris(GraphPair("", task.source, task.target, train=task.seeds, cannot_link=task.cannot_link), settings)
     pools = task.candidates
     kept = np.isin(found.source_ids, pools.source_ids) & np.isin(found.target_ids, pools.target_ids)
     return take_pairs(found, task.source, task.target, task.seed, kept)

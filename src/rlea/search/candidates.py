@@ -21,6 +21,7 @@ from rlea.search.ties import hash_pair, mix, tie_hash
 from rlea.search.top_k import BestLists, Floats, add_block, sort_descending
 
 if TYPE_CHECKING:
+    from rlea.graph.cannot_link import CannotLink
     from rlea.search.embeddings import Embeddings
     from rlea.search.pairs import Pairs
 
@@ -112,6 +113,23 @@ class CandidateLists:
         scores = np.empty(starts[-1], dtype=np.float32)
         _fill_pairs(self.forward_columns, self.forward_scores, extra, self.backward_scores, starts, columns, scores)
         return CandidatePairs(rows, columns, scores, starts)
+
+    def allowed(self, barred: CannotLink) -> Self:
+        """The same without pairs that are never linked: the next best take their places."""
+        if barred.is_empty:
+            return self
+        changed: dict[str, NDArray[Any]] = {}
+        for ids, scores in (("forward_columns", "forward_scores"), ("backward_rows", "backward_scores")):
+            places, is_forward = getattr(self, ids), ids == "forward_columns"
+            own, partners = (self.source_ids, self.target_ids)[:: 1 if is_forward else -1]
+            ends = np.repeat(own, places.shape[1]), partners[np.maximum(places, 0)].ravel()
+            kept = barred.allows(*(ends if is_forward else ends[::-1])).reshape(places.shape)
+            order = np.argsort(~kept, axis=1, kind="stable")
+            changed[ids] = np.take_along_axis(np.where(kept, places, np.int32(-1)), order, axis=1)
+            changed[scores] = np.take_along_axis(
+                np.where(kept, getattr(self, scores), np.float32(-np.inf)), order, axis=1
+            )
+        return replace(self, **changed)
 
     def best(self, k: int) -> Self:
         """The same with at most k candidates per entity, each way."""

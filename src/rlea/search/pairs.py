@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from rlea.graph import Ids
 
 if TYPE_CHECKING:
+    from rlea.graph.cannot_link import CannotLink
     from rlea.search.candidates import Candidates
 
 Floats = NDArray[np.float32]
@@ -61,6 +62,10 @@ class Pairs:
     def some(self, chosen: NDArray[np.bool_]) -> Pairs:
         """The chosen ones."""
         return Pairs(self.source_ids[chosen], self.target_ids[chosen])
+
+    def allowed(self, barred: CannotLink) -> Pairs:
+        """Those that may be linked."""
+        return self if barred.is_empty else self.some(barred.allows(self.source_ids, self.target_ids))
 
 
 def numbers(pairs: Pairs) -> NDArray[np.int64]:

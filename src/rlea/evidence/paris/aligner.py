@@ -91,6 +91,8 @@ def run_paris(pair: GraphPair, settings: ParisSettings | None = None, *, progres
             equate(source, target, assigned, weights, floor=min(theta, settings.floor), max_pairs=settings.max_pairs),
             seeds,
         )
+        if not pair.cannot_link.is_empty:
+            found = found.some(pair.cannot_link.allows(found.source_ids, found.target_ids))
         likely = found.some(found.doubts <= 1.0 - theta)
         before, assigned = assigned, maximal(likely, source.num_entities, target.num_entities)
         iterations.append(_describe(found, assigned, before))

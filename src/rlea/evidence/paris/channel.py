@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from rlea.arithmetic import log
@@ -22,7 +24,7 @@ def paris_channels(pair: GraphPair, links: Links, progress: Progress = silent) -
     """
     from rlea.evidence.paris import ParisSettings, run_paris
 
-    known = GraphPair(pair.name, pair.source, pair.target, train=links)
+    known = replace(pair, train=links)
     found = run_paris(known, ParisSettings(use_names=True), progress=progress)
     certainty = np.asarray(np.minimum(-log(found.doubts), MOST_CERTAINTY) / CERTAINTY_UNIT, np.float32)
     every = Pairs(found.source_ids, found.target_ids)

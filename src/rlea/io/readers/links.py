@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from rlea.matching import Matching
 
 
+CARDINALITIES = ("1:1", "1:n", "n:1", "n:m")
+ONE_TO_ONE = CARDINALITIES[0]
+
+
 @dataclass(frozen=True, eq=False)
 class PlacedLinks:
     """Links found in two graphs: link i is that of row `rows[i]` of the file."""
@@ -34,25 +38,27 @@ def make_pair(
     splits: Sequence[LinkFile | None],
     *,
     notes: Sequence[str] = (),
+    cardinality: str = ONE_TO_ONE,
     **more: Any,
 ) -> GraphPair:
     """A pair with its links: train, valid and test in this order, None for a split without a file.
 
     The splits are made disjoint. A link with an entity of an earlier split is left out with a note: if it
-    is the same link, the training has seen it, and if not, it contradicts that link.
+    is the same link, the training has seen it, and if not, it contradicts that link. `cardinality` says of which side
+    entities may have several links, such as 1:n.
     """
     source, target = graphs
     all_notes = [*source.notes, *target.notes, *notes]
     separated: list[Links] = []
-    target_of: dict[int, int] = {}
-    source_of: dict[int, int] = {}
+    target_of: dict[int, set[int]] = {}
+    source_of: dict[int, set[int]] = {}
     for file in splits:
         if file is None:
             separated.append(Links.empty())
             continue
-        split = place_links(file, source, target)
+        split = place_links(file, source, target, cardinality)
         ids = zip(split.rows, split.links.source_ids.tolist(), split.links.target_ids.tolist(), strict=True)
-        kept, same, contradicting = _sift(ids, target_of, source_of)
+        kept, same, contradicting = _sift(ids, target_of, source_of, cardinality)
         all_notes += split.notes
         all_notes += _left_out(file, same, "that also stand in another split")
         all_notes += _left_out(file, contradicting, "that contradict a link of another split")
@@ -61,7 +67,15 @@ def make_pair(
     return GraphPair(name, source, target, train, valid, test, notes=tuple(all_notes), **more)
 
 
-def place_links(file: LinkFile, source: KnowledgeGraph, target: KnowledgeGraph) -> PlacedLinks:
+def check_cardinality(cardinality: str) -> None:
+    """Refuse what is no cardinality."""
+    if cardinality not in CARDINALITIES:
+        raise InputError(f"unknown cardinality {cardinality!r}", remedy=f"use one of {', '.join(CARDINALITIES)}")
+
+
+def place_links(
+    file: LinkFile, source: KnowledgeGraph, target: KnowledgeGraph, cardinality: str = ONE_TO_ONE
+) -> PlacedLinks:
     """Links between the two graphs, sorted by source entity, and notes on what was left out of the file.
 
     Real files are dirty, so three things are left out and counted in a note: links with an entity that its graph does
@@ -72,33 +86,38 @@ def place_links(file: LinkFile, source: KnowledgeGraph, target: KnowledgeGraph) 
     pairs = zip(map(source.entity_index.get, file.sources), map(target.entity_index.get, file.targets), strict=True)
     coded = [(row, s, t) for row, (s, t) in enumerate(pairs) if s is not None and t is not None]
     unknown = sorted({*range(len(file))}.difference(row for row, _, _ in coded))
-    kept, repeated, contradicting = _sift(coded, {}, {})
+    kept, repeated, contradicting = _sift(coded, {}, {}, cardinality)
     if 2 * len(unknown) > len(file):
         raise _mostly_unknown(file, unknown, source, target)
     notes = [*file.notes]
     notes += _left_out(file, unknown, "whose entities the graphs do not have")
     notes += _left_out(file, repeated, "that stand there more than once")
     notes += _left_out(file, contradicting, "that contradict an earlier link of the same entity")
-    kept.sort(key=lambda link: link[1])  # so that nothing downstream depends on the order of lines in a file
+    kept.sort(key=lambda link: link[1:])  # so that nothing downstream depends on the order of lines in a file
     links = Links.of([first for _, first, _ in kept], [second for _, _, second in kept])
     return PlacedLinks(file, tuple(row for row, _, _ in kept), links, tuple(notes))
 
 
 def _sift(
-    links: Iterable[tuple[int, int, int]], target_of: dict[int, int], source_of: dict[int, int]
+    links: Iterable[tuple[int, int, int]],
+    target_of: dict[int, set[int]],
+    source_of: dict[int, set[int]],
+    cardinality: str,
 ) -> tuple[list[tuple[int, int, int]], list[int], list[int]]:
     """New links (row, source, target), and the rows of those that are known or contradict a known one.
 
     New links are added to `target_of` and `source_of`.
     """
     new, known, contradicting = [], [], []
+    one_source, one_target = (part == "1" for part in cardinality.split(":"))
     for row, first, second in links:
-        if target_of.get(first) == second:
+        if second in target_of.get(first, ()):
             known.append(row)
-        elif first in target_of or second in source_of:
+        elif (one_target and first in target_of) or (one_source and second in source_of):
             contradicting.append(row)
         else:
-            target_of[first], source_of[second] = second, first
+            target_of.setdefault(first, set()).add(second)
+            source_of.setdefault(second, set()).add(first)
             new.append((row, first, second))
     return new, known, contradicting
 

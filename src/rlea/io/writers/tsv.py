@@ -22,11 +22,16 @@ def put_links_tsv(path: Path, rows: LinkRows, *, shown: str | Path | None = None
     header, columns = ["source", "target", "confidence"], [rows.sources, rows.targets, rows.printed_confidences()]
     if rows.source_names or not len(rows):
         header += ["source_label", "target_label"]
-        columns += [[_BREAKS.sub(" ", name) for name in names] for names in (rows.source_names, rows.target_names)]
+        columns += [[*map(without_breaks, names)] for names in (rows.source_names, rows.target_names)]
     if rows.source_paths:
         header += ["source_path", "target_path"]
-        columns += [[_BREAKS.sub(" ", one) for one in paths] for paths in (rows.source_paths, rows.target_paths)]
+        columns += [[*map(without_breaks, paths)] for paths in (rows.source_paths, rows.target_paths)]
     put_table(path, header, zip(*columns, strict=True), shown=shown)
+
+
+def without_breaks(text: str) -> str:
+    """Blanks in place of tabs and line breaks."""
+    return _BREAKS.sub(" ", text)
 
 
 def put_table(

@@ -80,6 +80,8 @@ def read_inputs(folder: Path, record: dict[str, Any]) -> GraphPair:
     if inputs.get("endpoint_limit", "").isdigit():
         places["endpoint_limit"] = int(inputs["endpoint_limit"])
     places |= {name: inputs[name] for name in ("id_column", "name_column", "columns") if name in inputs}
+    settings = as_dict(record.get("settings"))
+    places["cardinality"] = str(settings.get("cardinality", "1:1"))
     return read(places.pop("source"), places.pop("target", None), fold=inputs.get("fold"), **places)
 
 
