@@ -12,6 +12,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from rlea.agent.isotonic import pool
 from rlea.arithmetic import exp, exp_of, log, log1p_of
 from rlea.search.pairs import Floats, Pairs
 
@@ -19,6 +20,8 @@ FEWEST = 50  # links in the calibration set; with fewer, the defaults do about a
 PLENTY = 1000  # links from which on Platt's rule would change next to nothing
 PENALTY = 0.01  # on the squares of the slopes, beside a sum over all links: next to none
 MOST = 12.0  # log-odds are cut here: beyond, they say no more
+BELIEVED = 10.0  # answers that a confidence is worth beside answers about links like it
+ALIKE = 1.0  # difference of log-odds at which an answer says nothing any more
 
 
 @dataclass(frozen=True)
@@ -103,42 +106,32 @@ def fit_logistic(rows: NDArray[np.float64], answers: NDArray[np.float64], weight
     return [float(value) for value in _newton(rows, answers, weights, PENALTY)]
 
 
-def fit_towards(
-    logits: NDArray[np.float64], answers: NDArray[np.float64], spreads: tuple[float, float] = (1.0, 0.3)
-) -> tuple[float, float]:
-    """Bias and slope of answers, 0 or 1, on logits, (num_answers,) each; 0 and 1 are the likeliest beforehand.
+def correct(logits: NDArray[np.float64], asked: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Confidences, (num_links,), by their log-odds and by answers about some: log-odds of these, and 0 or 1.
 
-    `spreads` are how far either is thought to be from that (standard deviations). The slope does not fall below 0.
+    Each is the mean of itself, counted `BELIEVED` times, and of the answers about links with log-odds like its own. So
+    answers say nothing of links that are far surer, or far less sure, than those that were asked about. A surer link
+    stays the surer one.
     """
-    bias, slope = _newton_towards(logits, answers, 1 / spreads[0] ** 2, 1 / spreads[1] ** 2)
-    return float(bias), max(0.0, float(slope))
+    ordered, places = np.unique(logits, return_inverse=True)
+    counts, sums = _near(ordered, asked, right)
+    own = 1 / (1 + exp(-ordered))
+    rates = (BELIEVED * own + sums) / (BELIEVED + counts)
+    levels, middles = pool(ordered, rates, np.bincount(places).astype(np.float64))
+    return np.asarray(np.interp(ordered, middles, levels)[places])
 
 
 @numba.njit(cache=True)
-def _newton_towards(logits, answers, bias_weight, slope_weight):  # type: ignore[no-untyped-def]
-    bias, slope = 0.0, 1.0
-    for _ in range(50):
-        # Of the penalised loss: first derivatives, then second ones.
-        to_bias, to_slope = bias_weight * bias, slope_weight * (slope - 1.0)
-        bias_bias, slope_slope, both = bias_weight, slope_weight, 0.0
-        for k in range(len(logits)):
-            chance = 1.0 / (1.0 + exp_of(-min(max(bias + slope * logits[k], -30.0), 30.0)))
-            error, bend = chance - answers[k], chance * (1.0 - chance)
-            to_bias += error
-            to_slope += error * logits[k]
-            bias_bias += bend
-            slope_slope += bend * logits[k] * logits[k]
-            both += bend * logits[k]
-        determinant = bias_bias * slope_slope - both * both
-        # No step is longer than one: far from its minimum the loss is nearly straight.
-        first = (slope_slope * to_bias - both * to_slope) / determinant
-        second = (bias_bias * to_slope - both * to_bias) / determinant
-        longest = max(abs(first), abs(second), 1.0)
-        bias -= first / longest
-        slope -= second / longest
-        if abs(first) + abs(second) < 1e-10:
-            break
-    return bias, slope
+def _near(ordered, asked, right):  # type: ignore[no-untyped-def]
+    """How many answers are about links like each, and how many of these say that it is right."""
+    counts, sums = np.zeros(len(ordered)), np.zeros(len(ordered))
+    for k in range(len(ordered)):
+        for j in range(len(asked)):
+            share = 1.0 - abs(ordered[k] - asked[j]) / ALIKE
+            if share > 0:
+                counts[k] += share
+                sums[k] += share * right[j]
+    return counts, sums
 
 
 @numba.njit(cache=True)

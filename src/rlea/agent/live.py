@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlea.agent.agent import Aligner, State
-from rlea.agent.calibration import fit_towards
-from rlea.arithmetic import exp, log
+from rlea.agent.calibration import correct
+from rlea.arithmetic import log
 from rlea.errors import InputError
 from rlea.evidence.collect import Evidence
 from rlea.graph import GraphPair, Ids, Links, choose_pool
@@ -239,16 +239,12 @@ class LiveRun:
     # ---- confidences ------------------------------------------------------------------------------------------------
 
     def corrected(self, confidences: Doubles) -> Doubles:
-        """Confidences as the answers show them to be: a logistic function of their log-odds.
-
-        It begins at the confidences as they are, and a few answers change little.
-        """
+        """Confidences as the answers show them to be; those unlike all that were asked about stay."""
         asked = [(confidence, self.answers[pair]) for pair, confidence in self._asked.items() if confidence > 0]
         if not asked or not len(confidences):
             return confidences
         known, right = np.array([one for one, _ in asked]), np.array([answer for _, answer in asked], np.float64)
-        bias, slope = fit_towards(_logits(known), right)
-        return np.asarray(1 / (1 + exp(-np.clip(bias + slope * _logits(confidences), -30, 30))))
+        return correct(_logits(confidences), _logits(known), right)
 
 
 def _logits(confidences: Doubles) -> Doubles:

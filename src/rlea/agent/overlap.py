@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from rlea.agent.isotonic import pool
 from rlea.arithmetic import exp, log
 from rlea.progress import tick
 
@@ -233,27 +233,9 @@ def ratio_to_null(own: Doubles, null: Doubles, weights: Doubles) -> Doubles:
     mass = np.concatenate([np.full(len(own), 1 / len(own)), weights, [one_more]])
     falling, where = np.unique(-scores, return_inverse=True)  # so that the share of the null rises; equals are one
     masses = np.bincount(where, mass)
-    levels, middles = _pool(falling, np.bincount(where, mass * answers) / masses, masses)
+    levels, middles = pool(falling, np.bincount(where, mass * answers) / masses, masses)
     share = np.clip(np.interp(-own, middles, levels), 0, 1 - 1e-6)
     return np.asarray(share / (1 - share))
-
-
-@numba.njit(cache=True)
-def _pool(scores, answers, weights):  # type: ignore[no-untyped-def]
-    """Blocks of isotonic regression (pool adjacent violators): their levels, and the mean scores of them."""
-    levels, masses, middles = np.empty(len(scores)), np.empty(len(scores)), np.empty(len(scores))
-    count = 0
-    for k in range(len(scores)):
-        levels[count], masses[count], middles[count] = answers[k], weights[k], scores[k]
-        count += 1
-        # A level below the one before it breaks the order; so does an equal one, and rounding tells nothing.
-        while count > 1 and levels[count - 1] <= levels[count - 2] + 1e-12:
-            mass = masses[count - 2] + masses[count - 1]
-            for part in (levels, middles):
-                part[count - 2] = (part[count - 2] * masses[count - 2] + part[count - 1] * masses[count - 1]) / mass
-            masses[count - 2] = mass
-            count -= 1
-    return levels[:count], middles[:count]
 
 
 def scale_down(confidences: Doubles, wanted: float) -> Doubles:
