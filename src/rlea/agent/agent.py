@@ -624,7 +624,8 @@ class Aligner:
         decisions, logits, settings = game.decisions, game.logits, self.settings.passes
         places, around = decisions.places, np.zeros((len(decisions.source_ids), len(SIGNS)), np.float32)
         if trust is not None:
-            links = standing.joined(replace(decisions, confidences=trust).matching).at_least(LEAST_TRUST)
+            own = Matching.of(decisions.source_ids, decisions.target_ids, trust)
+            links = standing.joined(own).at_least(LEAST_TRUST)
             matches = replace(
                 decisions,
                 source_ids=links.source_ids,

@@ -180,8 +180,8 @@ class LiveRun:
             self._remove(list(was.items()))
             self._remove([(int(self._source_of[target]), int(target)) for target in target_ids])
             standing = self._standing(accepted)
-            part = replace(problem, source_ids=source_ids, target_ids=target_ids)
-            found = self.aligner.decide_some(self._state, part, standing)
+            again = replace(problem, source_ids=source_ids, target_ids=target_ids)
+            found = self.aligner.decide_some(self._state, again, standing)
             self._put(found.matching)
             now = {source: int(self._target_of[source]) for source in was}
             moved = {(source, target) for source, target in was.items() if now[source] != target}
