@@ -27,7 +27,7 @@ from rlea.agent.holdout import HeldOut, HoldoutSettings, hold_out, unseeded
 from rlea.agent.learning import Examples, all_and_true, supervise
 from rlea.agent.memory import Graphs
 from rlea.agent.null_model import Played, Player, play_null
-from rlea.agent.overlap import RightLinks, shift_share
+from rlea.agent.overlap import RightLinks, shift_share, shift_to
 from rlea.agent.pair_scorer import PairScorer, ScorerSettings
 from rlea.agent.passes import (
     LOWEST,
@@ -42,7 +42,7 @@ from rlea.agent.passes import (
 )
 from rlea.agent.propagation import PropagationSettings
 from rlea.agent.representative import are_like_the_rest, share_found
-from rlea.agent.verification import STAGES, KnownGame, verify_games
+from rlea.agent.verification import STAGES, KnownGame, Verified, verify_games
 from rlea.errors import InputError
 from rlea.evidence import CHANNELS, STRUCTURE, VECTORS
 from rlea.evidence.channel import Channel, ScoreTable, allowed, describe_pairs, join_proposals, silent_channel
@@ -54,7 +54,7 @@ from rlea.io.agent_files import check_like, load_agent_file, save_agent_file, wh
 from rlea.matching import Matching, keep_sure
 from rlea.progress import Progress, silent
 from rlea.search.embeddings import Embeddings
-from rlea.search.pairs import Floats, Pairs, is_near, leads, numbers
+from rlea.search.pairs import Floats, Pairs, find_pairs, is_near, leads, numbers
 
 FORMAT = "rlea aligner 4"
 FEW_SEEDS = 100  # from so many on the pair scorer and the confidences are learned, from seeds and not from pseudo-seeds
@@ -65,9 +65,11 @@ FEW_SHARE = 0.03
 FEW_FOR_STRUCTURE = 1000
 DROPOUT_SHARE = 5  # each way of dropping channels is shown for one pseudo-seed in so many
 LEAST_TRUST = 0.1  # in a link for it to be evidence for others
+SURE = 0.5  # confidence from which on a link that stands is a seed for entities that are decided again
 # What equal codes are worth beside the log-odds among rivals: a rare code says who is meant, where rivals are variants.
 CODE_SLOPE = 8.0
 MOST_LEAD = 12.0  # of logits: a larger lead says no more
+NO_LINKS = Matching.of((), (), ())
 
 Layout = tuple[tuple[str, tuple[str, ...]], ...]  # channels and their columns, in the order of the features
 
@@ -119,6 +121,25 @@ class Weights:
 
 
 @dataclass(frozen=True, eq=False)
+class State:
+    """What it takes to decide some entities of a pair again: `Aligner.decide_some`."""
+
+    problem: Problem
+    channels: list[Channel]
+    fitted: list[Channel]
+    rate: Callable[[Floats], NDArray[np.float64]] | None  # features of links -> confidences, if by null models
+    calibration: Calibration  # if not
+    share: float  # of the links that is right
+    proposals: Pairs
+    described: _Described  # of the proposals
+    lowest: float  # logit at which a pair begins that a match brings in
+
+    def some(self, is_source: NDArray[np.bool_], is_target: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Which proposals have one of these entities, marked by id; (num_proposals,)."""
+        return is_source[self.proposals.source_ids] | is_target[self.proposals.target_ids]
+
+
+@dataclass(frozen=True, eq=False)
 class Outcome:
     """What was decided, pass by pass, and the evidence behind it."""
 
@@ -127,6 +148,7 @@ class Outcome:
     bootstrap: Bootstrap
     right: RightLinks | None = None  # how many of the links are, where that is known
     recall: float = 1.0  # share of all right links that were found, where held-out links say so
+    state: Callable[[], State] | None = None  # for deciding again; made when it is asked for, which takes a while
 
     @property
     def last(self) -> Decisions:
@@ -469,21 +491,88 @@ class Aligner:
         is_rated = weights.is_learned or self.pair_scorer is None  # as the held-out games were decided
         final = self.final_calibration or (self.calibration if is_rated else Calibration())
         passes[-1] = _rated(passes[-1], final)
-        right, recall = None, 1.0
+        right, recall, rate = None, 1.0, None
         if by_null:
             known = self._known_games(evidence, start) if start.are_alike else []
-            passes[-1], right = self._verified(evidence, self._told(problem, channels, first), known, progress)
+            verified = self._verify(evidence, self._told(problem, channels, first), known, progress)
+            passes[-1] = replace(first, confidences=np.asarray(verified.confidences, np.float32))
+            right, rate = verified.right, verified.rate
             recall = share_found(pair, (source_ids, target_ids), passes[-1].matching)
         elif final.base:
             shifted, right = shift_share(passes[-1].confidences.astype(np.float64), final.base)
             recall = final.recall
             passes[-1] = replace(passes[-1], confidences=np.asarray(shifted, np.float32))
-        return Outcome(passes, [*found, *fitted], start, right, recall)
 
-    def _verified(
-        self, evidence: Evidence, own: Played, known: Sequence[KnownGame], progress: Progress
-    ) -> tuple[Decisions, RightLinks]:
-        """The same links with confidences by null models: the same agent plays games in which every link is wrong."""
+        def state() -> State:
+            share = right.value / max(1, len(passes[-1].source_ids)) if right is not None else 0.0
+            proposals = self._proposals(problem, [*channels, *fitted])
+            told = self._describe(channels, proposals)
+            lowest = float(np.quantile(told.logits, LOWEST)) if len(proposals) else 0.0
+            return State(problem, channels, fitted, rate, final, share, proposals, told, lowest)
+
+        return Outcome(passes, [*found, *fitted], start, right, recall, state)
+
+    def decide_some(self, state: State, problem: Problem, standing: Matching) -> Decisions:
+        """Decide the entities of a problem again, a few of those that were decided; `standing` are all other links.
+
+        Fixed passes take standing links for seeds, if they are sure; the learned pass for what was matched before. The
+        channels, the scorers and the calibration stay as they are.
+        """
+        settings, graphs, seeds = self.settings.passes, problem.graphs, problem.seeds
+        is_source, is_target = np.zeros(graphs.num_source, np.bool_), np.zeros(graphs.num_target, np.bool_)
+        is_source[problem.source_ids], is_target[problem.target_ids] = True, True
+        near = state.some(is_source, is_target)
+        near[near] = graphs.cannot_link.allows(state.proposals.source_ids[near], state.proposals.target_ids[near])
+        around = state.proposals.some(near)
+        is_open = is_source[around.source_ids] & is_target[around.target_ids]
+        known = ScoreTable(around, state.described.logits[near])
+        csls = [part.csls for part in state.fitted if part.csls is not None]
+        scores = known if state.channels else None
+        structure, propagation = STRUCTURE in self.channels, self.weights.propagation
+        prior = Prior(around.some(is_open), scores, state.lowest, csls, structure, propagation)
+        sure = standing.at_least(SURE)
+        certain = Links.union([seeds, Links.of(sure.source_ids, sure.target_ids)])
+        first = play_fixed(replace(problem, seeds=certain), replace(settings, fixed=1), prior)
+        pairs = Pairs.union([around, first.pairs])
+        what = self._describe_some(state, pairs)
+        logits = what.logits if state.channels else np.zeros(len(pairs), np.float32)
+        logits[find_pairs(pairs, first.pairs.source_ids, first.pairs.target_ids)] = first.logits
+        last = replace(first, pairs=pairs, logits=logits)
+        if state.rate is not None:
+            game = Played(problem, state.channels, last, what.features[last.places], what.logits)
+            trust = np.minimum(first.confidences.astype(np.float64), SURE)
+            rows = self._link_rows(game, trust, standing)
+            return replace(last, confidences=np.asarray(state.rate(rows), np.float32))
+        if self.pair_scorer is not None and self.weights.is_learned:
+            links = standing.joined(first.matching)
+            before = Decisions(
+                *(links.source_ids, links.target_ids, np.zeros(len(links), np.float32)),
+                np.asarray(links.confidences, np.float32),
+                *(pairs, logits),
+            )
+            score = self._score_with(
+                what, weigh([part.score(pairs)[:, 0] for part in state.fitted], self.weights.vectors)
+            )
+            last = play_learned(problem, settings, before, score, self._rate, 1)[-1]
+        last = _rated(last, state.calibration)
+        shifted = shift_to(last.confidences.astype(np.float64), state.calibration.base, state.share)
+        return replace(last, confidences=np.asarray(shifted, np.float32))
+
+    def _describe_some(self, state: State, pairs: Pairs) -> _Described:
+        """Proposals as they were described among all of them; pairs that matches brought in beside these here."""
+        places = np.searchsorted(numbers(state.proposals), numbers(pairs))
+        places = np.minimum(places, max(0, len(state.proposals) - 1))
+        is_known = numbers(state.proposals)[places] == numbers(pairs) if len(state.proposals) else np.zeros(0, np.bool_)
+        if is_known.all():
+            return _Described(state.described.features[places], state.described.logits[places])
+        here = self._describe(state.channels, pairs)
+        features, logits = here.features.copy(), here.logits.copy()
+        features[is_known] = state.described.features[places[is_known]]
+        logits[is_known] = state.described.logits[places[is_known]]
+        return _Described(features, logits)
+
+    def _verify(self, evidence: Evidence, own: Played, known: Sequence[KnownGame], progress: Progress) -> Verified:
+        """Confidences by null models: the same agent plays games in which every link is wrong."""
 
         def play(problem: Problem, channels: list[Channel]) -> Played:
             return self._told(problem, channels, self._play(problem, channels))
@@ -493,8 +582,7 @@ class Aligner:
         has_edges = all(len(graph.triples) for graph in (evidence.pair.source, evidence.pair.target))
         num_stages = STAGES if STRUCTURE in self.channels and has_edges else 1
         signs, prior = self._link_signs(own.channels)
-        confidences, right = verify_games(self._link_rows, own, null, known, signs, prior, num_stages)
-        return replace(own.decisions, confidences=np.asarray(confidences, np.float32)), right
+        return verify_games(self._link_rows, own, null, known, signs, prior, num_stages)
 
     def _known_games(self, evidence: Evidence, start: Bootstrap) -> list[KnownGame]:
         """Games without some of the seeds, by the fixed passes."""
@@ -527,20 +615,22 @@ class Aligner:
         what = self._describe(channels, decisions.pairs, unseen)
         return Played(problem, channels, decisions, what.features[decisions.places], what.logits)
 
-    def _link_rows(self, game: Played, trust: NDArray[np.float64] | None) -> Floats:
+    def _link_rows(self, game: Played, trust: NDArray[np.float64] | None, standing: Matching = NO_LINKS) -> Floats:
         """Features of links, (num_links, num_features): channels, their logit, matches around, lead over rivals.
 
-        `trust` is how far each link is believed, (num_links,); None leaves out what links say of each other.
+        `trust` is how far each link is believed, (num_links,); None leaves out what links say of each other. `standing`
+        are links of entities that are not in the game.
         """
         decisions, logits, settings = game.decisions, game.logits, self.settings.passes
         places, around = decisions.places, np.zeros((len(decisions.source_ids), len(SIGNS)), np.float32)
         if trust is not None:
-            believed = np.flatnonzero(trust >= LEAST_TRUST)
+            own = Matching.of(decisions.source_ids, decisions.target_ids, trust)
+            links = standing.joined(own).at_least(LEAST_TRUST)
             matches = replace(
                 decisions,
-                source_ids=decisions.source_ids[believed],
-                target_ids=decisions.target_ids[believed],
-                confidences=np.asarray(trust[believed], np.float32),
+                source_ids=links.source_ids,
+                target_ids=links.target_ids,
+                confidences=np.asarray(links.confidences, np.float32),
             )
             told = features_of(game.problem, settings, matches)
             logits = np.asarray(logits + told.priorities / np.float32(settings.temperature), np.float32)

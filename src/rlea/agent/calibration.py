@@ -12,6 +12,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from rlea.agent.isotonic import pool
 from rlea.arithmetic import exp, exp_of, log, log1p_of
 from rlea.search.pairs import Floats, Pairs
 
@@ -19,6 +20,8 @@ FEWEST = 50  # links in the calibration set; with fewer, the defaults do about a
 PLENTY = 1000  # links from which on Platt's rule would change next to nothing
 PENALTY = 0.01  # on the squares of the slopes, beside a sum over all links: next to none
 MOST = 12.0  # log-odds are cut here: beyond, they say no more
+BELIEVED = 10.0  # answers that a confidence is worth beside answers about links like it
+ALIKE = 1.0  # difference of log-odds at which an answer says nothing any more
 
 
 @dataclass(frozen=True)
@@ -101,6 +104,34 @@ def _odds(ids: NDArray[np.int32], logits: Floats) -> NDArray[np.float64]:
 def fit_logistic(rows: NDArray[np.float64], answers: NDArray[np.float64], weights: NDArray[np.float64]) -> list[float]:
     """Bias and slopes of a logistic regression: answers 0 or 1, a weight each. By Newton's method, sums in order."""
     return [float(value) for value in _newton(rows, answers, weights, PENALTY)]
+
+
+def correct(logits: NDArray[np.float64], asked: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Confidences, (num_links,), by their log-odds and by answers about some: log-odds of these, and 0 or 1.
+
+    Each is the mean of itself, counted `BELIEVED` times, and of the answers about links with log-odds like its own. So
+    answers say nothing of links that are far surer, or far less sure, than those that were asked about. A surer link
+    stays the surer one.
+    """
+    ordered, places = np.unique(logits, return_inverse=True)
+    counts, sums = _near(ordered, asked, right)
+    own = 1 / (1 + exp(-ordered))
+    rates = (BELIEVED * own + sums) / (BELIEVED + counts)
+    levels, middles = pool(ordered, rates, np.bincount(places).astype(np.float64))
+    return np.asarray(np.interp(ordered, middles, levels)[places])
+
+
+@numba.njit(cache=True)
+def _near(ordered, asked, right):  # type: ignore[no-untyped-def]
+    """How many answers are about links like each, and how many of these say that it is right."""
+    counts, sums = np.zeros(len(ordered)), np.zeros(len(ordered))
+    for k in range(len(ordered)):
+        for j in range(len(asked)):
+            share = 1.0 - abs(ordered[k] - asked[j]) / ALIKE
+            if share > 0:
+                counts[k] += share
+                sums[k] += share * right[j]
+    return counts, sums
 
 
 @numba.njit(cache=True)

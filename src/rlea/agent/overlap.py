@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from rlea.agent.isotonic import pool
 from rlea.arithmetic import exp, log
 from rlea.progress import tick
 
@@ -233,27 +233,9 @@ def ratio_to_null(own: Doubles, null: Doubles, weights: Doubles) -> Doubles:
     mass = np.concatenate([np.full(len(own), 1 / len(own)), weights, [one_more]])
     falling, where = np.unique(-scores, return_inverse=True)  # so that the share of the null rises; equals are one
     masses = np.bincount(where, mass)
-    levels, middles = _pool(falling, np.bincount(where, mass * answers) / masses, masses)
+    levels, middles = pool(falling, np.bincount(where, mass * answers) / masses, masses)
     share = np.clip(np.interp(-own, middles, levels), 0, 1 - 1e-6)
     return np.asarray(share / (1 - share))
-
-
-@numba.njit(cache=True)
-def _pool(scores, answers, weights):  # type: ignore[no-untyped-def]
-    """Blocks of isotonic regression (pool adjacent violators): their levels, and the mean scores of them."""
-    levels, masses, middles = np.empty(len(scores)), np.empty(len(scores)), np.empty(len(scores))
-    count = 0
-    for k in range(len(scores)):
-        levels[count], masses[count], middles[count] = answers[k], weights[k], scores[k]
-        count += 1
-        # A level below the one before it breaks the order; so does an equal one, and rounding tells nothing.
-        while count > 1 and levels[count - 1] <= levels[count - 2] + 1e-12:
-            mass = masses[count - 2] + masses[count - 1]
-            for part in (levels, middles):
-                part[count - 2] = (part[count - 2] * masses[count - 2] + part[count - 1] * masses[count - 1]) / mass
-            masses[count - 2] = mass
-            count -= 1
-    return levels[:count], middles[:count]
 
 
 def scale_down(confidences: Doubles, wanted: float) -> Doubles:
@@ -278,9 +260,7 @@ def shift_share(confidences: Doubles, base: float) -> tuple[Doubles, RightLinks]
     """
     if not len(confidences) or not 0 < base < 1:
         return confidences, RightLinks(float(confidences.sum()), 0.0, len(confidences))
-    # Nothing is certain, but the surest link must look surer than any link: also where next to all are right.
-    kept = np.clip(confidences, min(1 - MOST, base / SURER), max(MOST, 1 - (1 - base) / SURER))
-    ratios = kept / (1 - kept) * ((1 - base) / base)
+    ratios = _ratios(confidences, base)
     low, high = 1 - MOST, MOST
     for _ in range(60):  # the likelihood is concave in the share
         middle = (low + high) / 2
@@ -290,7 +270,27 @@ def shift_share(confidences: Doubles, base: float) -> tuple[Doubles, RightLinks]
     share = (low + high) / 2
     bends = (ratios - 1) / (1 + share * (ratios - 1))
     error = 2 / np.sqrt(max(float((bends * bends).sum()), 1e-9))
-    shifted = share * ratios / (1 + share * (ratios - 1))
+    shifted = _at_share(ratios, share)
     low, high = (len(shifted) * min(max(share + sign * error, 0.0), 1.0) for sign in (-1, 1))
     total = float(shifted.sum())
     return np.asarray(shifted), RightLinks(total, min(low, total), max(high, total))
+
+
+def shift_to(confidences: Doubles, base: float, share: float) -> Doubles:
+    """Confidences that were calibrated where a share of `base` is right, for links of which `share` is."""
+    if not len(confidences) or not 0 < base < 1:
+        return confidences
+    return _at_share(_ratios(confidences, base), share)
+
+
+def _ratios(confidences: Doubles, base: float) -> Doubles:
+    """How much likelier each link looks if it is right.
+
+    Nothing is certain, but the surest link must look surer than any link: also where next to all are right.
+    """
+    kept = np.clip(confidences, min(1 - MOST, base / SURER), max(MOST, 1 - (1 - base) / SURER))
+    return np.asarray(kept / (1 - kept) * ((1 - base) / base))
+
+
+def _at_share(ratios: Doubles, share: float) -> Doubles:
+    return np.asarray(share * ratios / (1 + share * (ratios - 1)))

@@ -83,8 +83,8 @@ def verify_games(
     signs: Doubles,
     prior: Doubles,
     num_stages: int = STAGES,
-) -> tuple[Doubles, RightLinks]:
-    """Probabilities that the links of a game are right, (num_links,), and how many of them are.
+) -> Verified:
+    """Probabilities that the links of a game are right.
 
     `describe` gives the features of the links of a game, (num_links, num_features), for confidences of these links;
     for None without what links say of each other. `signs` and `prior` as in `verify`.
@@ -98,7 +98,7 @@ def verify_games(
         if stage + 1 < num_stages:
             trusts = [found.confidences, *(found.rate(part) for part in rows[1:])]
             rows = [describe(game, trust) for game, trust in zip(games, trusts, strict=True)]
-    return found.confidences, found.right
+    return found
 
 
 def _null_rows(null: NullGames, rows: Sequence[Floats]) -> NullRows:
