@@ -12,6 +12,7 @@ import pytest
 
 import rlea
 from rlea.agent.trace import DECISIONS, Trace
+from rlea.io.writers.run_folder import add_files
 from rlea.review.session import Review
 from rlea.review.web import ReviewServer
 from rlea.verdicts import VERDICTS, VerdictStore
@@ -51,9 +52,8 @@ def made(tmp_path_factory):
     towns = [(source[f"{S}t{k:02}"], target[f"{T}t{k:02}"], (k + 1) / (NUMBER + 1)) for k in range(NUMBER)]
     lines = ["source\ttarget\tconfidence"]
     lines += [f"{S}t{k:02}\t{T}t{k:02}\t{towns[k][2]:.6f}" for k in range(2, NUMBER)]
-    (folder / "run" / "links.tsv").write_text("\n".join(lines) + "\n")
     names = sorted((s, -logit, t, features) for s, t, logit, features in scored(towns))
-    Trace(
+    trace = Trace(
         *(np.array([row[k] for row in towns], kind) for k, kind in ((0, np.int32), (1, np.int32))),
         *[np.array([row[2] for row in towns], np.float32)] * 2,
         np.array([row[0] for row in names], np.int32),
@@ -61,7 +61,8 @@ def made(tmp_path_factory):
         np.array([-row[1] for row in names], np.float32),
         np.array([row[3] for row in names], np.float32),
         ("name", "words"),
-    ).save(folder / "run" / DECISIONS)
+    )
+    add_files(folder / "run", {"links.tsv": "\n".join(lines) + "\n", DECISIONS: trace.put})
     return folder / "run"
 
 
