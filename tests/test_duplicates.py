@@ -229,9 +229,9 @@ def test_exchanged_fields_are_found():
 def test_how_many_duplicates_there_are_is_learned(num_pairs):
     import numpy as np
 
-    namesakes = np.full(100, 0.7)  # two to one for a pair, if every second entity were a duplicate
+    namesakes = np.full(100, 0.7)  # two to one for a pair, 67 of them, if every second entity were a duplicate
     share = share_of(np.concatenate([namesakes, np.full(num_pairs, 8.0)]), 1000)
-    assert (to_confidences(namesakes + share).sum() < 10) == (num_pairs < 500)
+    assert (to_confidences(namesakes + share).sum() < 20) == (num_pairs < 500)
     assert share == 0 if num_pairs == 500 else share < -2
 
 
