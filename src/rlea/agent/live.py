@@ -23,7 +23,6 @@ from rlea.arithmetic import log
 from rlea.errors import InputError
 from rlea.evidence.collect import Evidence
 from rlea.graph import GraphPair, Ids, Links, choose_pool
-from rlea.graph.cannot_link import CannotLink
 from rlea.graph.neighbourhood import Neighbourhood
 from rlea.matching import Matching
 from rlea.progress import Progress, silent
@@ -63,7 +62,7 @@ class LiveRun:
     def __init__(self, aligner: Aligner, state: State, links: Matching) -> None:
         self.aligner, self._state = aligner, state
         graphs = state.problem.graphs
-        self._graphs, self._barred = graphs, graphs.cannot_link
+        self._graphs = graphs
         self._target_of, self._source_of = (
             np.full(size, -1, np.int32) for size in (graphs.num_source, graphs.num_target)
         )
@@ -163,7 +162,7 @@ class LiveRun:
         accepted = [pair for pair, is_right in self.answers.items() if is_right]
         seeds = Links.union([self._state.problem.seeds, Links.of(*_columns(accepted))])
         rejected = [pair for pair, is_right in self.answers.items() if not is_right]
-        barred = CannotLink.of([*self._barred.pairs, *rejected], (self._barred.source_bits, self._barred.target_bits))
+        barred = self._graphs.cannot_link.with_pairs(rejected)
         is_open = self._is_open[0].copy(), self._is_open[1].copy()
         for part, ids in zip(is_open, _columns(accepted), strict=True):
             part[ids] = False
