@@ -375,7 +375,6 @@ def make_staff(size, share, seed=6):
     return GraphPair("", *graphs), kept + 6
 
 
-@pytest.mark.xfail(reason="scorers of links that learn from their own beliefs confirm them (docs/agent.md)")
 def test_strangers_of_one_department_are_no_links():
     """What the rest of two departments share is the department alone, which all that are linked share as well."""
     pair, num_right = make_staff(150, 0.7)

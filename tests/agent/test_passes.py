@@ -12,7 +12,16 @@ from planted import links_of, make_graph, make_pairs, make_table, rows_of
 from rlea.agent import passes
 from rlea.agent.engine import Extra, _base
 from rlea.agent.memory import Graphs, Memory
-from rlea.agent.passes import Decisions, PassSettings, Prior, Problem, memory_of, play_fixed, play_learned
+from rlea.agent.passes import (
+    Decisions,
+    PassSettings,
+    Prior,
+    Problem,
+    memory_of,
+    play_fixed,
+    play_learned,
+    replay_fixed,
+)
 from rlea.agent.propagation import PropagationSettings, propagate
 from rlea.evidence.vectors import vector_channel
 from rlea.graph import Links
@@ -103,6 +112,34 @@ def test_passes_are_the_same_every_time(kind):
     one, two = (play_fixed(problem, SMALL, random_prior(problem, kind)) for _ in range(2))
     assert rows_of(one) == rows_of(two)
     assert one.confidences.tobytes() == two.confidences.tobytes()
+
+
+@pytest.mark.parametrize("kind", ["nothing", "logits", "cosine"])
+def test_the_last_pass_again_without_any_entity_gone_is_the_last_pass(kind):
+    problem = random_problem(3)
+    prior = random_prior(problem, kind)
+    once = play_fixed(problem, SMALL, prior)
+    again = replay_fixed(problem, SMALL, prior, once)
+    assert rows_of(again) == rows_of(once)
+    assert again.confidences.tobytes() == once.confidences.tobytes()
+    assert again.logits.tobytes() == once.logits.tobytes()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_in_the_last_pass_again_entities_that_are_gone_are_not_matched_and_their_links_stand(seed):
+    problem = random_problem(seed)
+    once = play_fixed(problem, SMALL, ALONE)
+    source, target = int(once.source_ids[0]), int(once.target_ids[0])
+    less = replace(problem, target_ids=problem.target_ids[problem.target_ids != target])
+    again = replay_fixed(less, SMALL, ALONE, once)
+    assert is_one_to_one(again, less)
+    assert target not in again.target_ids
+    assert len(again.source_ids) >= len(once.source_ids) - 1
+    # The source is to be matched anew; for neighbours it is still matched as before.
+    assert source in less.source_ids
+    assert once.before is not None
+    assert again.before is not None
+    assert links_of(again.before) == links_of(once.before)
 
 
 @pytest.mark.parametrize("values", [{"fixed": 0}, {"candidates": 0}, {"kept": 0}, {"rivals": 0}, {"learned": -1}])

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from rlea.agent.overlap import FEWEST_KNOWN
-from rlea.agent.verification import KnownLinks, NullRows, verify
+from rlea.agent.verification import KnownLinks, NullRows, put_in_place, verify
+from rlea.matching import Matching
 
 SIGNS, PRIOR = np.array([1.0, -1.0, 1.0, 0.0]), np.array([0.3, 0.0, 0.0, 0.0])
 
@@ -89,6 +90,28 @@ def test_halves_are_never_learned_from():
     confidences, right = verified(rows, 600, replace(null, halves=strange), SIGNS, PRIOR)
     assert right.value / 600 == pytest.approx(0.5, abs=0.15)
     assert is_right[confidences >= 0.9].mean() > 0.9
+
+
+@pytest.mark.parametrize("step", [1e-4, 2e-3])
+def test_what_tells_games_apart_and_not_links_is_no_evidence(step):
+    """Every link of the pair has a little more of the third feature than any without a match: the game makes it so."""
+    rows, is_right, null = planted(600, 0.6)
+    marked = [part.copy() for part in (rows, null.taken_out)]
+    for part, more in zip(marked, (step, 0.0), strict=True):
+        part[:, 2] = 0.8 + more
+    confidences, right = verified(marked[0], 600, replace(null, taken_out=marked[1]), SIGNS, PRIOR)
+    assert right.value / 600 == pytest.approx(0.6, abs=0.1)
+    assert confidences[~is_right].mean() < 0.25
+
+
+def test_links_without_a_match_stand_in_place_of_the_match():
+    links = Matching.of([0, 1, 2, 3], [10, 11, 12, 13], [0.9, 0.8, 0.7, 0.6])
+    others = Matching.of([1, 9], [20, 13], [0.1, 0.2])  # one shares its source, the other its target
+    found = put_in_place(links, others)
+    assert found.source_ids.tolist() == [0, 1, 2, 9]
+    assert found.target_ids.tolist() == [10, 20, 12, 13]
+    assert found.confidences.tolist() == [0.9, 0.1, 0.7, 0.2]
+    assert len(put_in_place(links, Matching.of([], [], []))) == 4
 
 
 def test_no_links_at_all():

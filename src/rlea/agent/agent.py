@@ -39,10 +39,11 @@ from rlea.agent.passes import (
     no_decisions,
     play_fixed,
     play_learned,
+    replay_fixed,
 )
 from rlea.agent.propagation import PropagationSettings
 from rlea.agent.representative import are_like_the_rest, share_found
-from rlea.agent.verification import STAGES, KnownGame, Verified, verify_games
+from rlea.agent.verification import STAGES, KnownGame, Verified, believed, verify_games
 from rlea.errors import InputError
 from rlea.evidence import CHANNELS, STRUCTURE, VECTORS
 from rlea.evidence.channel import Channel, ScoreTable, allowed, describe_pairs, join_proposals, silent_channel
@@ -69,7 +70,6 @@ SURE = 0.5  # confidence from which on a link that stands is a seed for entities
 # What equal codes are worth beside the log-odds among rivals: a rare code says who is meant, where rivals are variants.
 CODE_SLOPE = 8.0
 MOST_LEAD = 12.0  # of logits: a larger lead says no more
-NO_LINKS = Matching.of((), (), ())
 
 Layout = tuple[tuple[str, tuple[str, ...]], ...]  # channels and their columns, in the order of the features
 
@@ -540,8 +540,8 @@ class Aligner:
         last = replace(first, pairs=pairs, logits=logits)
         if state.rate is not None:
             game = Played(problem, state.channels, last, what.features[last.places], what.logits)
-            trust = np.minimum(first.confidences.astype(np.float64), SURE)
-            rows = self._link_rows(game, trust, standing)
+            own = believed(game, np.minimum(first.confidences.astype(np.float64), SURE))
+            rows = self._link_rows(game, standing.joined(own))
             return replace(last, confidences=np.asarray(state.rate(rows), np.float32))
         if self.pair_scorer is not None and self.weights.is_learned:
             links = standing.joined(first.matching)
@@ -577,7 +577,12 @@ class Aligner:
         def play(problem: Problem, channels: list[Channel]) -> Played:
             return self._told(problem, channels, self._play(problem, channels))
 
-        null = play_null(Player(play, self.channels), evidence, own, progress)
+        def replay(problem: Problem, before: Played) -> Played:
+            prior = self._prior_of_game(problem, before.channels)
+            decisions = replay_fixed(problem, self.settings.passes, prior, before.decisions)
+            return self._told(problem, before.channels, decisions)
+
+        null = play_null(Player(play, replay, self.channels), evidence, own, progress)
         progress("agent: confidences", 0, 1)
         has_edges = all(len(graph.triples) for graph in (evidence.pair.source, evidence.pair.target))
         num_stages = STAGES if STRUCTURE in self.channels and has_edges else 1
@@ -605,8 +610,17 @@ class Aligner:
         unseen: int | None = None,
     ) -> Decisions:
         """The fixed passes."""
-        prior = self._prior(problem, channels, fitted, unseen)
-        return play_fixed(problem, self.settings.passes, replace(prior, propagation=self.weights.propagation))
+        return play_fixed(problem, self.settings.passes, self._prior_of_game(problem, channels, fitted, unseen))
+
+    def _prior_of_game(
+        self,
+        problem: Problem,
+        channels: list[Channel],
+        fitted: Sequence[Channel] = (),
+        unseen: int | None = None,
+    ) -> Prior:
+        """The prior, with the weight of propagated vectors that was chosen."""
+        return replace(self._prior(problem, channels, fitted, unseen), propagation=self.weights.propagation)
 
     def _told(
         self, problem: Problem, channels: list[Channel], decisions: Decisions, unseen: int | None = None
@@ -615,17 +629,15 @@ class Aligner:
         what = self._describe(channels, decisions.pairs, unseen)
         return Played(problem, channels, decisions, what.features[decisions.places], what.logits)
 
-    def _link_rows(self, game: Played, trust: NDArray[np.float64] | None, standing: Matching = NO_LINKS) -> Floats:
+    def _link_rows(self, game: Played, beside: Matching | None) -> Floats:
         """Features of links, (num_links, num_features): channels, their logit, matches around, lead over rivals.
 
-        `trust` is how far each link is believed, (num_links,); None leaves out what links say of each other. `standing`
-        are links of entities that are not in the game.
+        `beside` are the links around them, each as far as it is believed; None leaves out what links say of each other.
         """
         decisions, logits, settings = game.decisions, game.logits, self.settings.passes
         places, around = decisions.places, np.zeros((len(decisions.source_ids), len(SIGNS)), np.float32)
-        if trust is not None:
-            own = Matching.of(decisions.source_ids, decisions.target_ids, trust)
-            links = standing.joined(own).at_least(LEAST_TRUST)
+        if beside is not None:
+            links = beside.at_least(LEAST_TRUST)
             matches = replace(
                 decisions,
                 source_ids=links.source_ids,

@@ -19,7 +19,9 @@ Doubles = NDArray[np.float64]
 QUANTILES = (0.5, 0.75, 0.9, 0.97)  # of the values of a feature that are not zero: where its segments meet
 FEWEST_VALUES = 20  # with fewer there is one knot, at zero
 RIDGE = 5.0  # penalty on the squares of the slopes, of columns with unit spread
-LEAST_SPREAD = 1e-3
+# Of a column, before it is scaled. What lies closer together than that, on scales of about one, comes from the game
+# and not from the link: how far relations correspond differs by .001 where a few links are missing.
+LEAST_SPREAD = 0.05
 # Of Newton's quadratic model, and of slopes over one of them: the next round of learning begins where this one ends.
 MOST_MODELS, MOST_SWEEPS = 12, 10
 

@@ -4,6 +4,9 @@ Entities of one graph are all different, so two disjoint halves of a graph are a
 whose match was taken out of the game has no true link left. In halves an entity has fewer rivals than in the pair;
 halves of these halves show what that does.
 
+Few matches are taken out at a time, and neighbours are taken as they are matched in the pair. Else what is found in
+place of a match would have fewer matched neighbours than the pair's own wrong links have, and would look worse.
+
 Where one graph is larger than the other, halves are as unequal as the two are: the more rivals an entity has to choose
 from, the better the best of them looks. The smaller graph then has too few, and is left out. Of n entities against N, N
 are rivals in the pair, N / (n + N) of these in the halves, and the same share of the latter in halves of halves.
@@ -28,6 +31,7 @@ from rlea.search.pairs import Floats
 
 ENOUGH_HALVED = 1000  # links between halves of graphs; small graphs are halved several times for as many
 ENOUGH_TAKEN_OUT = 4000  # matches taken out, which cost less than halves: no evidence is gathered anew
+PARTS = 10  # of the links: one of them loses its targets at a time, another one its sources
 MOST_DRAWS = 10  # of a null model
 SIMILAR = 2 / 3  # of the size of the larger graph that the smaller one must have to be halved as well
 SIDES = "source", "target"
@@ -50,6 +54,7 @@ class Player:
     """The agent as null models need it."""
 
     play: Callable[[Problem, list[Channel]], Played]
+    replay: Callable[[Problem, Played], Played]  # the last pass of a game again, with fewer entities to be matched
     wanted: Sequence[str]  # channels that it listens to
 
 
@@ -106,7 +111,7 @@ def play_null(player: Player, evidence: Evidence, own: Played, progress: Progres
     share = pools[0] / sum(pools)
     is_halved = [size >= SIMILAR * max(pools) for size in pools]
     halved = [part for part, chosen in zip(zip(graphs, SIDES, strict=True), is_halved, strict=True) if chosen]
-    draws = num_draws(min(pools), ENOUGH_TAKEN_OUT)
+    draws = num_draws(2 * min(pools) // PARTS, ENOUGH_TAKEN_OUT)
     per_halving = round(sum(graph.num_entities for graph, _ in halved) * min(share, 1 - share))
     halvings = num_draws(per_halving, ENOUGH_HALVED)
     steps = draws + 2 * halvings * len(halved)
@@ -114,7 +119,7 @@ def play_null(player: Player, evidence: Evidence, own: Played, progress: Progres
     for draw in range(draws):
         progress("agent: null models", draw, steps)
         less = take_out(own.problem, own.decisions, draw)
-        game = replace(player.play(less.problem, own.channels), channels=[])
+        game = replace(player.replay(less.problem, own), channels=[])
         freed, places = less.is_freed(game.decisions), less.matches_of(game.decisions, own.decisions)
         games.taken_out.append(NullGame(game, freed, places, len(less.source_ids) + len(less.target_ids)))
     for draw in range(halvings):
@@ -156,15 +161,13 @@ def play_halves(player: Player, made: Evidence, channels: list[Channel]) -> Null
 
 
 def take_out(problem: Problem, decisions: Decisions, draw: int) -> TakenOut:
-    """Of a quarter of the links the target is taken out, of another quarter the source; the other way round each time.
+    """Of a tenth of the links the target is taken out, of another tenth the source; other tenths in every draw.
 
-    So a single link loses its target in one game and its source in the next.
+    So in ten draws each link loses its target once and its source once.
     """
-    order = np.random.default_rng([draw, TAKEN_OUT]).permutation(len(decisions.source_ids))
-    quarter = (len(order) + 3) // 4
-    no_target, no_source = order[:quarter], order[quarter : 2 * quarter]
-    if draw % 2:
-        no_target, no_source = no_source, no_target
+    order = np.random.default_rng(TAKEN_OUT).permutation(len(decisions.source_ids))
+    parts = np.array_split(order, PARTS)
+    no_target, no_source = parts[draw % PARTS], parts[(draw + PARTS // 2) % PARTS]
     less = Problem(
         problem.graphs,
         problem.seeds,

@@ -107,6 +107,7 @@ class Decisions:
     confidences: Floats
     pairs: Pairs
     logits: Floats  # of `pairs`: before the first decision in a learned pass, after the last in a fixed one
+    before: Decisions | None = None  # of the last fixed pass: the one before, where there was one
 
     @property
     def matching(self) -> Matching:
@@ -131,11 +132,25 @@ def play_fixed(problem: Problem, settings: PassSettings, prior: Prior) -> Decisi
 
     Without structure one pass is all: matches say nothing of each other.
     """
-    decisions: Decisions | None = None
-    for _ in range(settings.fixed if prior.structure else 1):
-        decisions = _fixed_pass(problem, settings, prior, decisions)
-    assert decisions is not None
-    return _keep_near(decisions, settings, settings.kept_by_structure if prior.logits is None else settings.kept)
+    before: Decisions | None = None
+    for _ in range(settings.fixed - 1 if prior.structure else 0):
+        before = _fixed_pass(problem, settings, prior, before)
+    return _last_fixed_pass(problem, settings, prior, before)
+
+
+def replay_fixed(problem: Problem, settings: PassSettings, prior: Prior, decided: Decisions) -> Decisions:
+    """The last fixed pass again, for a problem with fewer entities than the one that was decided.
+
+    Links that the pass before had found for entities that are gone stand, for their neighbours.
+    """
+    before = decided.before
+    if before is not None:
+        is_source = np.zeros(problem.graphs.num_source, np.bool_)
+        is_target = np.zeros(problem.graphs.num_target, np.bool_)
+        is_source[problem.source_ids], is_target[problem.target_ids] = True, True
+        is_open = is_source[before.pairs.source_ids] & is_target[before.pairs.target_ids]
+        before = replace(before, pairs=before.pairs.some(is_open), logits=before.logits[is_open])
+    return _last_fixed_pass(problem, settings, prior, before)
 
 
 def play_learned(
@@ -195,14 +210,19 @@ def from_logits(logits: Floats, settings: PassSettings) -> Floats:
 
 
 def unsure(problem: Problem, before: Decisions | None, sure: float) -> tuple[Ids, Ids]:
-    """Source and target entities without a match that the pass before was sure of."""
+    """Source and target entities without a match, still to be had, that the pass before was sure of."""
     if before is None:
         return problem.source_ids, problem.target_ids
-    done = before.confidences >= sure
+    done = _may_recur(problem, before) & (before.confidences >= sure)
     return (
         problem.source_ids[~np.isin(problem.source_ids, before.source_ids[done])],
         problem.target_ids[~np.isin(problem.target_ids, before.target_ids[done])],
     )
+
+
+def _may_recur(problem: Problem, before: Decisions) -> NDArray[np.bool_]:
+    """Which links of the pass before could be found again; an entity of the others is no longer to be matched."""
+    return np.isin(before.source_ids, problem.source_ids) & np.isin(before.target_ids, problem.target_ids)
 
 
 def _fixed_pass(problem: Problem, settings: PassSettings, prior: Prior, before: Decisions | None) -> Decisions:
@@ -260,8 +280,10 @@ def _fixed_pass(problem: Problem, settings: PassSettings, prior: Prior, before: 
     return Decisions(source_ids, target_ids, when, confidences, Pairs(grown[0], grown[1]), grown[2])
 
 
-def _keep_near(decisions: Decisions, settings: PassSettings, count: int) -> Decisions:
+def _last_fixed_pass(problem: Problem, settings: PassSettings, prior: Prior, before: Decisions | None) -> Decisions:
     """A fixed pass as learned passes take it: the best pairs of every entity alone, sorted, with logits."""
+    count = settings.kept_by_structure if prior.logits is None else settings.kept
+    decisions = _fixed_pass(problem, settings, prior, before)
     pairs, near = decisions.pairs, is_near(decisions.pairs, decisions.logits, count)
     # An entity that was left over may be matched with one that is not among its best.
     near |= np.isin(numbers(pairs), numbers(Pairs(decisions.source_ids, decisions.target_ids)))
@@ -269,13 +291,20 @@ def _keep_near(decisions: Decisions, settings: PassSettings, count: int) -> Deci
     places = places[np.lexsort((pairs.target_ids[places], pairs.source_ids[places]))]
     kept = Pairs(pairs.source_ids[places], pairs.target_ids[places])
     logits, priorities = (to_logits(part, settings) for part in (decisions.logits[places], decisions.priorities))
-    return replace(decisions, pairs=kept, logits=logits, priorities=priorities)
+    return replace(decisions, pairs=kept, logits=logits, priorities=priorities, before=before)
 
 
 def _known_links(problem: Problem, before: Decisions | None) -> tuple[Ids, Ids, Ids, Ids]:
-    """Seeds and links of the pass before, for `play`: read-only, as best-first has them, or it is compiled twice."""
-    earlier = Links.empty() if before is None else Links.of(before.source_ids, before.target_ids)
-    return problem.seeds.source_ids, problem.seeds.target_ids, earlier.source_ids, earlier.target_ids
+    """Seeds and links of the pass before, for `play`: read-only, as best-first has them, or it is compiled twice.
+
+    Links that cannot be found again stand like seeds.
+    """
+    seeds, earlier = problem.seeds, Links.empty()
+    if before is not None:
+        recurs = _may_recur(problem, before)
+        standing, earlier = (Links.of(before.source_ids[part], before.target_ids[part]) for part in (~recurs, recurs))
+        seeds = Links.union([seeds, standing])
+    return seeds.source_ids, seeds.target_ids, earlier.source_ids, earlier.target_ids
 
 
 def _game(

@@ -7,6 +7,10 @@ the scorer would learn to tell the two graphs apart. They only calibrate (`overl
 Matches support each other, wrong ones too. So links are first judged by what channels say of them alone, and then by
 their neighbours as well, each of which counts as far as it is believed. Where no link is believed, none is supported.
 
+Links without a match are judged beside the pair's own links, with themselves in place of the match. The scorer finds
+whatever else sets the two apart, and its next round believes what this one found: strangers of one department, who have
+nothing but that department in common with the linked ones, became sure within four rounds.
+
 A few seeds are too few to calibrate on. But they show that graphs share something, and their links are known to be
 right or wrong: the scorer learns from these as well.
 """
@@ -22,6 +26,7 @@ from numpy.typing import NDArray
 from rlea.agent.link_scorer import Segments, apply_slopes, fit_slopes
 from rlea.agent.null_model import NullGame, NullGames, Played
 from rlea.agent.overlap import DIGITS, FEWEST_KNOWN, RightLinks, Scored, grow, rate_links
+from rlea.matching import Matching
 from rlea.progress import tick
 from rlea.search.pairs import Floats
 
@@ -76,7 +81,7 @@ class Verified:
 
 
 def verify_games(
-    describe: Callable[[Played, Doubles | None], Floats],
+    describe: Callable[[Played, Matching | None], Floats],
     own: Played,
     null: NullGames,
     known: Sequence[KnownGame],
@@ -86,8 +91,8 @@ def verify_games(
 ) -> Verified:
     """Probabilities that the links of a game are right.
 
-    `describe` gives the features of the links of a game, (num_links, num_features), for confidences of these links;
-    for None without what links say of each other. `signs` and `prior` as in `verify`.
+    `describe` gives the features of the links of a game, (num_links, num_features), beside the links around them, each
+    as far as it is believed; for None without what links say of each other. `signs` and `prior` as in `verify`.
     """
     games = [own, *null.played, *(one.game for one in known)]
     num_entities, first_known = min(len(own.problem.source_ids), len(own.problem.target_ids)), 1 + len(null.played)
@@ -96,9 +101,26 @@ def verify_games(
         of_null, of_known = _null_rows(null, rows[1:first_known]), _known_links(known, rows[first_known:])
         found = verify(rows[0], num_entities, of_null, signs, prior, of_known)
         if stage + 1 < num_stages:
-            trusts = [found.confidences, *(found.rate(part) for part in rows[1:])]
-            rows = [describe(game, trust) for game, trust in zip(games, trusts, strict=True)]
+            links = believed(own, found.confidences)
+            around = [
+                links,
+                *(believed(game, found.rate(part)) for game, part in zip(games[1:], rows[1:], strict=True)),
+            ]
+            for place, one in enumerate(null.taken_out, 1):
+                around[place] = put_in_place(links, believed(one.game, found.rate(rows[place]), one.is_null))
+            rows = [describe(game, beside) for game, beside in zip(games, around, strict=True)]
     return found
+
+
+def believed(game: Played, trust: Doubles, some: NDArray[np.bool_] | slice = slice(None)) -> Matching:
+    """Some links of a game, each as far as it is believed."""
+    return Matching.of(game.decisions.source_ids[some], game.decisions.target_ids[some], trust[some])
+
+
+def put_in_place(links: Matching, others: Matching) -> Matching:
+    """The other links, and those of the links that share no entity with them."""
+    is_taken = np.isin(links.source_ids, others.source_ids) | np.isin(links.target_ids, others.target_ids)
+    return links.some(~is_taken).joined(others)
 
 
 def _null_rows(null: NullGames, rows: Sequence[Floats]) -> NullRows:
