@@ -10,6 +10,8 @@ Pairs are cut as in `rlea reproduce overlap`, so a link that is not gold is wron
   connected tenth.
 - strings: what is to be beaten on tables: words or three letters in a row of all values as TF-IDF vectors, the best
   one-to-one mapping, and the threshold that gives the best F1, which nobody could know.
+
+Parts that the file has and that are not asked for stay in it, each with the run that it is of.
 """
 
 from __future__ import annotations
@@ -24,6 +26,10 @@ import numpy as np
 SMALL, SHARES, DRAWS = 100, (0.0, 0.15, 0.5, 1.0), 20
 LARGE, HALF, FEWER_DRAWS = 900, (0.0, 0.5), 5
 SEEDS = (0, 20, 50, 100, 300, 1000, 0.2)
+SEEDED = (
+    *(("bibliographies", 0.25), ("shops", 0.5), ("demo", 0.5)),
+    *(("D_W", 0.25), ("D_W", 1.0), ("EN_FR", 1.0), ("EN_DE", 1.0), ("D_Y", 1.0)),
+)
 
 
 def small_pair(pair, gold, share, draw, sizes=(SMALL, SMALL)):
@@ -143,7 +149,7 @@ def rows_of(part, workspace):
                 whole = seen_and_judged(workspace, name, 1.0, NO_SEEDS)
                 yield from measure_small(name, *whole, part, sizes, HALF, FEWER_DRAWS)
     elif part == "seeds":
-        for name, share in (("bibliographies", 0.25), ("demo", 0.5), ("D_W", 0.25), ("D_W", 1.0)):
+        for name, share in SEEDED:
             pair, gold = seen_and_judged(workspace, name, share, NO_SEEDS)
             for by in ("", "degree") if len(pair.source.triples) else ("",):
                 yield from measure_seeds(name, share, pair, gold, by)
@@ -165,17 +171,20 @@ def main() -> None:
     from rlea.record import as_json, describe_run
 
     workspace = Workspace(Options(data=options.data / "openea-15k-v1"))
-    rows = []
+    known = json.loads(options.json.read_text(encoding="utf-8")) if options.json and options.json.exists() else {}
+    rows = known.get("rows", [])
+    runs = known.get("runs", {})
     for part in options.parts.split(","):
+        rows = [row for row in rows if row["part"] != part]
         for row in rows_of(part, workspace):
             rows.append({key: round(value, 4) if isinstance(value, float) else value for key, value in row.items()})
             print(json.dumps(rows[-1], default=float), flush=True)
             if options.json:
-                names = dict.fromkeys(row["pair"] for row in rows)
+                names = dict.fromkeys(row["pair"] for row in rows if row["part"] == part)
                 prints = {name: seen_and_judged(workspace, name, 1.0, NO_SEEDS)[0].fingerprint for name in names}
-                record = describe_run(rows=rows, fingerprints=prints, seed=0)
-                record["command"] = f"python benchmarks/confidence.py --data DIR --parts {options.parts}"
-                options.json.write_text(as_json(record), encoding="utf-8")
+                runs[part] = describe_run(fingerprints=prints, seed=0)
+                runs[part]["command"] = f"python benchmarks/confidence.py --data DIR --parts {part}"
+                options.json.write_text(as_json({"rows": rows, "runs": runs}), encoding="utf-8")
 
 
 if __name__ == "__main__":
