@@ -11,7 +11,7 @@ Pairs are cut as in `rlea reproduce overlap`, so a link that is not gold is wron
 - strings: what is to be beaten on tables: words or three letters in a row of all values as TF-IDF vectors, the best
   one-to-one mapping, and the threshold that gives the best F1, which nobody could know.
 
-Parts that the file has and that are not asked for stay in it, each with the run that it is of.
+Parts and pairs that the file has and that are not asked for stay in it.
 """
 
 from __future__ import annotations
@@ -136,25 +136,25 @@ def measure_strings(name, share, pair, gold):
     yield row
 
 
-def rows_of(part, workspace):
+def rows_of(part, workspace, wanted):
     """All rows of a part, one after the other."""
     from rlea.experiments.overlap import NO_SEEDS, seen_and_judged
 
     if part == "small":
-        for name in ("bibliographies", "shops", "demo", "D_W"):
+        for name in wanted("bibliographies", "shops", "demo", "D_W"):
             yield from measure_small(name, *seen_and_judged(workspace, name, 1.0, NO_SEEDS))
     elif part == "unequal":
-        for name in ("bibliographies", "shops", "demo", "D_W"):
+        for name in wanted("bibliographies", "shops", "demo", "D_W"):
             for sizes in ((SMALL, LARGE), (LARGE, SMALL)):
                 whole = seen_and_judged(workspace, name, 1.0, NO_SEEDS)
                 yield from measure_small(name, *whole, part, sizes, HALF, FEWER_DRAWS)
     elif part == "seeds":
-        for name, share in SEEDED:
+        for name, share in (one for one in SEEDED if wanted(one[0])):
             pair, gold = seen_and_judged(workspace, name, share, NO_SEEDS)
             for by in ("", "degree") if len(pair.source.triples) else ("",):
                 yield from measure_seeds(name, share, pair, gold, by)
     else:
-        for name in ("shops", "bibliographies"):
+        for name in wanted("shops", "bibliographies"):
             for share in (0.1, 0.25, 0.5, 1.0):
                 yield from measure_strings(name, share, *seen_and_judged(workspace, name, share, NO_SEEDS))
 
@@ -163,6 +163,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True, help="folder with openea-15k-v1 and tables")
     parser.add_argument("--parts", default="strings,small,unequal,seeds")
+    parser.add_argument("--pairs", help="with commas, in place of all")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     from rlea.experiments.options import Options
@@ -174,9 +175,13 @@ def main() -> None:
     known = json.loads(options.json.read_text(encoding="utf-8")) if options.json and options.json.exists() else {}
     rows = known.get("rows", [])
     runs = known.get("runs", {})
+
+    def wanted(*names):
+        return [name for name in names if not options.pairs or name in options.pairs.split(",")]
+
     for part in options.parts.split(","):
-        rows = [row for row in rows if row["part"] != part]
-        for row in rows_of(part, workspace):
+        rows = [row for row in rows if row["part"] != part or not wanted(row["pair"])]
+        for row in rows_of(part, workspace, wanted):
             rows.append({key: round(value, 4) if isinstance(value, float) else value for key, value in row.items()})
             print(json.dumps(rows[-1], default=float), flush=True)
             if options.json:
