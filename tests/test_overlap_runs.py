@@ -114,27 +114,29 @@ def test_the_share_of_two_graphs_is_found_and_sure_links_are_right(dangling):
     assert len(links_of(result.matching) & gold) >= 0.9 * len(gold)
 
 
-@pytest.mark.parametrize("by", ["degree", "chance"])
-def test_seeds_do_no_harm_even_where_they_are_the_popular_entities(by):
+def test_seeds_do_no_harm_even_where_they_are_the_popular_entities():
     """In the mean over three pairs: one of some two hundred links says little."""
-    scores = []
+    scores = {"degree": [], "chance": []}
     for number in (1, 2, 3):
-        planted = generate(SyntheticSettings(500, dangling=0.4, name_noise=0.3, nameless=0.3, seed=number))
+        planted = generate(SyntheticSettings(400, dangling=0.4, name_noise=0.3, nameless=0.3, seed=number))
         gold = gold_of(planted)
         degrees = np.bincount(planted.source.triples[:, [0, 2]].ravel(), minlength=planted.source.num_entities)
-        order = np.argsort(-degrees[gold.source_ids], kind="stable")
-        if by == "chance":
-            order = np.random.default_rng(0).permutation(len(order))
-        chosen, rest = np.split(order, [110])
-        seeds, judged = (Links.of(gold.source_ids[part], gold.target_ids[part]) for part in (chosen, rest))
-        for train in (Links.empty(), seeds):
-            result = rlea.align(replace(unlinked(planted), train=train), pool="all")
-            told = result.info["bootstrap"]["told"]
-            assert ("confidences do not rest on them" in told) == (by == "degree" and len(train) > 0)
-            links = {one for one in links_of(result.matching) if one[0] not in set(seeds.source_ids.tolist())}
-            scores.append(2 * len(links & links_of(judged)) / (len(links) + len(judged)))
-    assert np.mean(scores[1::2]) > np.mean(scores[::2]) - 0.02
-    assert min(scores) > 0.9
+        orders = {
+            "degree": np.argsort(-degrees[gold.source_ids], kind="stable"),
+            "chance": np.random.default_rng(0).permutation(len(gold)),
+        }
+        blind = rlea.align(unlinked(planted))
+        for by, order in orders.items():
+            chosen, rest = np.split(order, [110])
+            seeds, judged = (Links.of(gold.source_ids[part], gold.target_ids[part]) for part in (chosen, rest))
+            seeing = rlea.align(replace(unlinked(planted), train=seeds), pool="all")
+            assert ("confidences do not rest on them" in seeing.info["bootstrap"]["told"]) == (by == "degree")
+            for result in (blind, seeing):
+                links = {one for one in links_of(result.matching) if one[0] not in set(seeds.source_ids.tolist())}
+                scores[by].append(2 * len(links & links_of(judged)) / (len(links) + len(judged)))
+    for found in scores.values():
+        assert np.mean(found[1::2]) > np.mean(found[::2]) - 0.02
+        assert min(found) > 0.9
 
 
 @pytest.mark.parametrize(("dangling", "seed"), [(1.0, 1), (1.0, 2), (0.85, 1)])
