@@ -239,8 +239,8 @@ def inner_products_compiled(
     `of_rows` are (num_rows, dim), `of_columns` (num_columns, dim).
     """
     result = torch.empty(len(rows), dtype=of_columns.dtype)
-    vectors = (tensor.detach().contiguous().numpy() for tensor in (of_rows, of_columns))
-    _inner_products_loop(rows.numpy(), columns.numpy(), *vectors, result.numpy())
+    own, other = (tensor.detach().contiguous().numpy() for tensor in (of_rows, of_columns))
+    _inner_products_loop(rows.numpy(), columns.numpy(), own, other, result.numpy())
     return result
 
 

@@ -182,7 +182,8 @@ class ReflectionModel(RMSpropModel):
     def dropped(self, vectors: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
         """Vectors of which dropout leaves a part, and makes up for the rest."""
         keep = 1 - self.settings.dropout
-        return vectors * (torch.empty_like(vectors).bernoulli_(keep, generator=generator) / keep)
+        factors = torch.empty_like(vectors).bernoulli_(keep, generator=generator) / keep
+        return vectors * factors
 
     def generator(self, epoch: int) -> torch.Generator:
         """For all that is drawn in an epoch on the device."""
@@ -217,12 +218,16 @@ def mutual_best(vectors: torch.Tensor, source_ids: Ids, target_ids: Ids) -> Ids:
 def _mean_nearest(vectors: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
     """The mean cosine of every vector with the ten nearest of the others."""
     count = min(NEAREST, len(others))
-    return torch.cat([(part @ others.T).topk(count).values.mean(dim=1) for part in vectors.split(_BLOCK)])
+    return torch.cat([(part @ others.T).topk(count).values.mean(dim=1) for part in _blocks(vectors)])
 
 
 def _best(vectors: torch.Tensor, others: torch.Tensor, around: torch.Tensor) -> NDArray[Any]:
     """For every vector the place of the best of the others; what is taken off for itself changes no order."""
-    return as_array(torch.cat([(2 * part @ others.T - around).argmax(dim=1) for part in vectors.split(_BLOCK)]))
+    return as_array(torch.cat([(2 * part @ others.T - around).argmax(dim=1) for part in _blocks(vectors)]))
+
+
+def _blocks(vectors: torch.Tensor) -> list[torch.Tensor]:
+    return [vectors[begin : begin + _BLOCK] for begin in range(0, len(vectors), _BLOCK)]
 
 
 def _means(rows: NDArray[Any], columns: NDArray[Any], shape: tuple[int, int], device: Device) -> SparseMatrix:
