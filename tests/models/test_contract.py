@@ -36,7 +36,7 @@ SMALL |= {"num_negatives": 5, "num_neighbours": 15, "relation_triples": 50, "wal
 SMALL |= {"attribute_epochs": 5, "min_similarity": 0.3, "similarity_limit": 0.5, "epochs_without_valid": 4}
 OWN = {"rsn": {"batch_size": 1000, "walks_per_triple": 1}}
 # Models whose products and sums are torch's own: their order, and so the last bit, follows the number of threads.
-BY_THREADS = {"rsn", "rdgcn", "alinet"}
+BY_THREADS = {"rsn", "rdgcn", "alinet", "rrea", "dualamn"}
 
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
@@ -201,6 +201,12 @@ PLANTED: dict[str, tuple[dict[str, Any], dict[str, Any], float]] = {  # what is 
     "gcnalign": ({"drop": 0.0, "add": 0.0}, {"max_epochs": 60, "valid_from": 20, "patience": 3}, 0.9),
     # Larger steps, as so few entities allow.
     "alinet": ({"drop": 0.0, "add": 0.0, "seeds": 0.3}, WIDE | {"learning_rate": 0.003, "max_epochs": 40}, 0.9),
+    "rrea": (
+        {"drop": 0.0, "add": 0.0},
+        {"dim": 50, "max_epochs": 60, "label_from": 40, "valid_from": 20, "valid_every": 20},
+        0.9,
+    ),
+    "dualamn": ({"drop": 0.0, "add": 0.0}, {"dim": 32, "max_epochs": 20}, 0.9),
     # A small pair has few batches an epoch, so they are taken in longer strides and drop less. Measured .93.
     "rsn": (
         EXACT | {"triples_per_entity": 6, "seeds": 0.3},
@@ -244,11 +250,13 @@ REFUSED_SETTINGS = {
     "gcnalign": {"dim": 0, "learning_rate": 0.0, "structure_weight": 1.5, "attribute_share": -1.0, "margin": -1.0},
     "alinet": {"input_dim": 0, "num_negatives": -1, "learning_rate": 0.0},
     "rdgcn": {"num_negatives": 0},
+    "rrea": {"dim": 0, "margin": -1.0, "dropout": 1.0, "label_every": 0},
+    "dualamn": {"num_proxies": 0, "scale": 0.0, "dropout": 1.0, "batch_size": -1},
     "rsn": {"dim": 0, "walk_length": 8, "depth_bias": 1.0, "cross_bias": 0.0, "keep": 1.1, "batch_size": 1},
 }
 MORE_REFUSED = [("rsn", "walk_length", 1), ("bootea", "similarity_limit", 1.0)]
 ZEROS = {"aligne": "positive_limit", "sea": "cycle_weight", "jape": "negative_weight", "gcnalign": "weight_floor"}
-ZEROS |= {"alinet": "relation_weight", "rdgcn": "alpha"}
+ZEROS |= {"alinet": "relation_weight", "rdgcn": "alpha", "rrea": "dropout", "dualamn": "shift"}
 
 
 @pytest.mark.parametrize(

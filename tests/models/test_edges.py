@@ -66,11 +66,11 @@ def test_products_and_their_gradients_are_those_of_the_dense_matrix(edges: Edges
 
 def test_inner_products_by_tensors_are_the_compiled_ones(edges: Edges):
     gradient, vectors = numbers(7, DIM), numbers(9, DIM, seed=2)
-    result = inner_products_by_tensors(edges, gradient, vectors)
+    result = inner_products_by_tensors(edges.rows, edges.columns, gradient, vectors)
     rows, columns = gradient[edges.rows].double(), vectors[edges.columns].double()
     # Five products of float32 round by at most 5 eps of the sum of their sizes, however near zero they add up to.
     most = 5 * torch.finfo(torch.float32).eps * (rows * columns).abs().sum(dim=1)
-    for found in (result, inner_products_compiled(edges, gradient, vectors)):
+    for found in (result, inner_products_compiled(edges.rows, edges.columns, gradient, vectors)):
         assert ((found.double() - (rows * columns).sum(dim=1)).abs() <= most).all()
 
 

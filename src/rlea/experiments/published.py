@@ -6,7 +6,8 @@ from rlea.experiments.options import PAIRS
 
 TITLES = {
     "mtranse": "MTransE", "jape": "JAPE", "sea": "SEA", "gcnalign": "GCN-Align", "aligne": "AlignE",
-    "bootea": "BootEA", "rsn": "RSN", "rdgcn": "RDGCN", "alinet": "AliNet",
+    "bootea": "BootEA", "rsn": "RSN", "rdgcn": "RDGCN", "alinet": "AliNet", "rrea": "RREA",
+    "dualamn": "Dual-AMN",
 }  # fmt: skip
 
 

@@ -31,7 +31,7 @@ def _names() -> Embed:
 
 def _trained(name: str) -> Embed:
     # All at once: torch, which each of them needs, takes many times as long to import.
-    from rlea.models import aligne, alinet, bootea, gcnalign, jape, mtranse, rdgcn, rsn, sea
+    from rlea.models import aligne, alinet, bootea, dualamn, gcnalign, jape, mtranse, rdgcn, rrea, rsn, sea
 
     trainings: dict[str, Embed] = {
         "mtranse": mtranse.train_mtranse,
@@ -43,6 +43,8 @@ def _trained(name: str) -> Embed:
         "rsn": rsn.train_rsn,
         "rdgcn": rdgcn.train_rdgcn,
         "alinet": alinet.train_alinet,
+        "rrea": rrea.train_rrea,
+        "dualamn": dualamn.train_dualamn,
     }
     return trainings[name]
 
@@ -64,4 +66,6 @@ MODELS: dict[str, Model] = {
         partial(_trained, "rdgcn"), "structure and names", "RDGCN: names refined by a dual graph of relations"
     ),
     "alinet": Model(partial(_trained, "alinet"), "structure", "AliNet: neighbours near and distant, gated"),
+    "rrea": Model(partial(_trained, "rrea"), "structure", "RREA: neighbours mirrored across relations"),
+    "dualamn": Model(partial(_trained, "dualamn"), "structure", "Dual-AMN: RREA with proxies and hard negatives"),
 }

@@ -40,7 +40,11 @@ class Edges:
     ) -> tuple[Edges, NDArray[np.intp]]:
         """The edges, and the order in which they now are: edge i of the result was edge `order[i]`."""
         order = np.lexsort((columns, rows))
-        rows, columns = rows[order], columns[order]
+        return Edges.in_order(rows[order], columns[order], shape, device), order
+
+    @staticmethod
+    def in_order(rows: NDArray[Any], columns: NDArray[Any], shape: tuple[int, int], device: Device = "cpu") -> Edges:
+        """From edges that are in the order of rows; columns may be in any order within a row."""
         by_column = np.argsort(columns, kind="stable")
         parts = (
             rows,
@@ -49,7 +53,7 @@ class Edges:
             by_column,
             np.searchsorted(columns[by_column], np.arange(shape[1] + 1)),
         )
-        return Edges(*(torch.as_tensor(part.astype(np.int64), device=device) for part in parts)), order
+        return Edges(*(torch.as_tensor(part.astype(np.int64), device=device) for part in parts))
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -117,6 +121,16 @@ def of_columns(edges: Edges, values: torch.Tensor) -> torch.Tensor:
     return result
 
 
+def inner_by_edge(edges: Edges, vectors: torch.Tensor, others: Edges, other_vectors: torch.Tensor) -> torch.Tensor:
+    """The inner product of the vectors at the columns of every edge, (num_edges,).
+
+    Both matrices have the same edges in the same order, with columns of their own: `vectors` (num_columns, dim) are
+    those of the one, `other_vectors` those of the other.
+    """
+    result: torch.Tensor = _Inner.apply(vectors, other_vectors, edges, others)  # type: ignore[no-untyped-call]
+    return result
+
+
 def sum_by_row(starts: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
     """Sums of consecutive rows of `values` (n, ...): row i of the result sums values[starts[i] : starts[i + 1]]."""
     return torch.segment_reduce(values, "sum", offsets=starts, axis=0, unsafe=True, initial=0.0)
@@ -139,7 +153,7 @@ class _Product(torch.autograd.Function):
         if ctx.needs_input_grad[0]:
             by_tensors = ctx.tensor_gradient or gradient.device.type != "cpu"
             inner_products = inner_products_by_tensors if by_tensors else inner_products_compiled
-            of_weights = inner_products(edges, gradient, vectors)
+            of_weights = inner_products(edges.rows, edges.columns, gradient, vectors)
         if ctx.needs_input_grad[1]:
             of_vectors = _sum_edges(edges.column_starts, edges.by_column, edges.rows, weights, gradient)
         return of_weights, of_vectors, None, None
@@ -180,6 +194,28 @@ class _Spread(torch.autograd.Function):
         return summed[:, 0], None, None, None
 
 
+class _Inner(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, vectors: torch.Tensor, other_vectors: torch.Tensor, edges: Edges, others: Edges
+    ) -> torch.Tensor:
+        ctx.save_for_backward(vectors, other_vectors)
+        ctx.edges, ctx.others = edges, others
+        inner_products = inner_products_compiled if vectors.device.type == "cpu" else inner_products_by_tensors
+        return inner_products(edges.columns, others.columns, vectors, other_vectors)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, None, None]:
+        (vectors, other_vectors), gradient = ctx.saved_tensors, gradients[0].contiguous()
+        edges, others = ctx.edges, ctx.others
+        return (
+            _sum_edges(edges.column_starts, edges.by_column, others.columns, gradient, other_vectors),
+            _sum_edges(others.column_starts, others.by_column, edges.columns, gradient, vectors),
+            None,
+            None,
+        )
+
+
 def _sum_edges(
     starts: torch.Tensor, order: torch.Tensor | None, ends: torch.Tensor, weights: torch.Tensor, vectors: torch.Tensor
 ) -> torch.Tensor:
@@ -195,21 +231,25 @@ def _sum_edges(
     return torch.embedding_bag(vectors.contiguous(), ends, starts, False, 0, False, weights, True)[0]
 
 
-def inner_products_compiled(edges: Edges, gradient: torch.Tensor, vectors: torch.Tensor) -> torch.Tensor:
-    """For every edge the product of its row's gradient and its column's vector, (num_edges,). The way for processors.
+def inner_products_compiled(
+    rows: torch.Tensor, columns: torch.Tensor, of_rows: torch.Tensor, of_columns: torch.Tensor
+) -> torch.Tensor:
+    """For every edge the product of the vectors at its ends, (num_edges,). The way for processors.
 
-    Gradients are (num_rows, dim), vectors (num_columns, dim).
+    `of_rows` are (num_rows, dim), `of_columns` (num_columns, dim).
     """
-    result = torch.empty(len(edges), dtype=vectors.dtype)
-    of_rows, of_columns = (tensor.detach().contiguous().numpy() for tensor in (gradient, vectors))
-    _inner_products_loop(edges.rows.numpy(), edges.columns.numpy(), of_rows, of_columns, result.numpy())
+    result = torch.empty(len(rows), dtype=of_columns.dtype)
+    own, other = (tensor.detach().contiguous().numpy() for tensor in (of_rows, of_columns))
+    _inner_products_loop(rows.numpy(), columns.numpy(), own, other, result.numpy())
     return result
 
 
-def inner_products_by_tensors(edges: Edges, gradient: torch.Tensor, vectors: torch.Tensor) -> torch.Tensor:
+def inner_products_by_tensors(
+    rows: torch.Tensor, columns: torch.Tensor, of_rows: torch.Tensor, of_columns: torch.Tensor
+) -> torch.Tensor:
     """The same in operations on whole tensors: the way to a GPU."""
     # Whole rows: `index_select` copies them many times faster than an index does.
-    return (gradient.index_select(0, edges.rows) * vectors.index_select(0, edges.columns)).sum(dim=1)
+    return (of_rows.index_select(0, rows) * of_columns.index_select(0, columns)).sum(dim=1)
 
 
 @numba.njit(parallel=True, cache=True)

@@ -1,4 +1,4 @@
-"""What torch trains, as arrays for a checkpoint: parameters under their names, and the state of Adam or Adagrad."""
+"""What torch trains, as arrays for a checkpoint: parameters under their names, and the state of the optimiser."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from rlea.models.training import Arrays, Device, Floats, TrainedModel
 
 ADAM = "adam."  # before the names of all that is no parameter; no parameter is called so
+SQUARE = "rmsprop.square."
 
 
 def trained_tensors(fresh: Arrays, saved: Arrays, device: Device) -> dict[str, torch.Tensor]:
@@ -72,6 +73,30 @@ class AdamModel(TrainedModel):
 
     def arrays(self, epoch: int) -> Arrays:
         return adam_arrays(self.optimiser, self.parameters)
+
+
+class RMSpropModel(TrainedModel):
+    """A model whose parameters are trained by RMSprop."""
+
+    @abstractmethod
+    def initial_parameters(self) -> Arrays:
+        """Parameters before the first epoch, by name."""
+
+    def start(self, epoch: int, saved: Arrays) -> None:
+        self.parameters = trained_tensors(self.initial_parameters(), saved, self.device)
+        rate = self.settings.learning_rate
+        self.optimiser = torch.optim.RMSprop(self.parameters.values(), lr=rate, alpha=0.9, eps=1e-7)
+        for name, parameter in self.parameters.items():
+            if f"{SQUARE}{name}" in saved:
+                squares = torch.tensor(saved[f"{SQUARE}{name}"], device=parameter.device)
+                self.optimiser.state[parameter] = {"step": torch.tensor(0.0), "square_avg": squares}
+
+    def arrays(self, epoch: int) -> Arrays:
+        result = {name: as_array(parameter) for name, parameter in self.parameters.items()}
+        for name, parameter in self.parameters.items():
+            if parameter in self.optimiser.state:
+                result[f"{SQUARE}{name}"] = as_array(self.optimiser.state[parameter]["square_avg"])
+        return result
 
 
 class Adagrad(torch.optim.Adagrad):
