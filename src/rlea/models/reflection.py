@@ -182,7 +182,7 @@ class ReflectionModel(RMSpropModel):
     def dropped(self, vectors: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
         """Vectors of which dropout leaves a part, and makes up for the rest."""
         keep = 1 - self.settings.dropout
-        factors = torch.empty_like(vectors).bernoulli_(keep, generator=generator) / keep
+        factors: torch.Tensor = torch.empty_like(vectors).bernoulli_(keep, generator=generator) / keep
         return vectors * factors
 
     def generator(self, epoch: int) -> torch.Generator:
