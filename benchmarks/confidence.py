@@ -185,10 +185,11 @@ def main() -> None:
             rows.append({key: round(value, 4) if isinstance(value, float) else value for key, value in row.items()})
             print(json.dumps(rows[-1], default=float), flush=True)
             if options.json:
-                names = dict.fromkeys(row["pair"] for row in rows if row["part"] == part)
-                prints = {name: seen_and_judged(workspace, name, 1.0, NO_SEEDS)[0].fingerprint for name in names}
-                runs[part] = describe_run(fingerprints=prints, seed=0)
-                runs[part]["command"] = f"python benchmarks/confidence.py --data DIR --parts {part}"
+                name = row["pair"]
+                whole = seen_and_judged(workspace, name, 1.0, NO_SEEDS)[0]
+                run = describe_run(fingerprint=whole.fingerprint, seed=0)
+                run["command"] = f"python benchmarks/confidence.py --data DIR --parts {part} --pairs {name}"
+                runs[f"{part} {name}"] = run
                 options.json.write_text(as_json({"rows": rows, "runs": runs}), encoding="utf-8")
 
 

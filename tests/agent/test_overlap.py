@@ -402,6 +402,16 @@ def test_the_bound_by_known_links_falls_the_better_these_look(links, known):
     assert most_like(known, known) == MOST
 
 
+def test_a_few_known_links_that_look_good_by_luck_hold_little_back():
+    """All links are right, and look like the known ones; two standard errors are left for luck."""
+    bounds = []
+    for seed in range(200):
+        random = np.random.default_rng(seed)
+        bounds.append(most_like(random.normal(5, 0.7, 180), random.normal(5, 0.7, 17)))
+    assert np.quantile(bounds, 0.05) > 0.9
+    assert min(bounds) > 0.6
+
+
 @given(some_scores, some_scores)
 def test_trust_in_halves_falls_the_better_they_look(halves, known):
     trust = trust_in_halves(halves, known)

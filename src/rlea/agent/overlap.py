@@ -38,6 +38,7 @@ LESS = 10  # times that matches taken out count less, until they leave no more l
 FEWEST_KNOWN = 15  # links of seeds that show that graphs share something; one or two may be mistakes
 GROUPS = 20  # of the scores of halves, in which the effect of twice as many rivals is measured
 SURER = 10.0  # times the odds of any link that the surest one may have, at least
+LEAST_LIKE = 0.25  # share of the known links that may look worse than where right links are counted
 PRIOR = 10.0  # links that the share among held-out ones is worth, beside the run's own
 
 
@@ -157,16 +158,15 @@ def trust_in_halves(halves: Doubles, known: Doubles) -> float:
 def most_like(links: Doubles, known: Doubles) -> float:
     """The highest share of links that can be right, if right links look like those that are known to be.
 
-    Where three, two or one of four known links score higher, as many of the right links must. The smallest bound
-    counts, each raised by two standard errors.
+    Where three of four known links score higher, as many of the right links must, within two standard errors. Higher
+    up, a few known links that score high by luck would hold back all others.
     """
-    most = MOST
-    for level in (0.25, 0.5, 0.75) if len(known) else ():
-        at = np.quantile(known, level)
-        share, number = float((known >= at).mean()), int((links >= at).sum())
-        error = np.sqrt((1 - share) / (share * len(known)) + 1 / max(number, 1))
-        most = min(most, (number + 0.5) / (share * len(links)) * (1 + 2 * float(error)))
-    return most
+    if not len(known):
+        return MOST
+    at = np.quantile(known, LEAST_LIKE)
+    share, number = float((known >= at).mean()), int((links >= at).sum())
+    error = float(np.sqrt((1 - share) / (share * len(known)) + 1 / max(number, 1)))
+    return min((number + 0.5) / (share * len(links)) * (1 + 2 * error), MOST)
 
 
 def grow(halves: Scored, quarters: Scored, ratio: float = 2.0) -> Scored:
