@@ -1,12 +1,16 @@
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
 from rlea.models.edges import (
+    LONGEST,
+    Chunks,
     Edges,
     both_ways,
+    inner_by_edge,
     inner_products_by_tensors,
     inner_products_compiled,
     multiply,
@@ -108,3 +112,30 @@ def test_softmax_by_row_and_its_gradient_are_those_of_each_row():
     expected = torch.cat([logits[:2].softmax(0), logits[2:].softmax(0)])
     (expected * down).sum().backward()
     torch.testing.assert_close(found, (expected.detach(), logits.grad))
+
+
+def test_long_sums_in_parts_are_the_same():
+    """As on a GPU, where a hub would keep one worker busy while all others wait."""
+    random = np.random.default_rng(3)
+    rows, columns = random.integers(0, 7, 3000), np.minimum(random.geometric(0.5, 3000), 9) - 1
+    rows[rows == 4] = 5
+    whole, _ = Edges.of(rows, columns, SHAPE)
+    assert whole.row_chunks is None is whole.column_chunks
+    row_chunks, column_chunks = (Chunks.of(part.numpy(), "cpu") for part in (whole.row_starts, whole.column_starts))
+    assert row_chunks is not None
+    assert row_chunks.starts.diff().max() <= LONGEST
+    assert row_chunks.starts[row_chunks.of_sums].tolist() == whole.row_starts.tolist()
+    parts = replace(whole, row_chunks=row_chunks, column_chunks=column_chunks)
+    weights, vectors, logits = numbers(3000).requires_grad_(), numbers(9, DIM).requires_grad_(), numbers(9)
+    results = []
+    for edges in (whole, parts):
+        result = multiply(edges, weights, vectors)
+        results.append((result, *torch.autograd.grad(result, (weights, vectors), numbers(7, DIM, seed=2))))
+        spread = of_columns(edges, logits.requires_grad_())
+        results[-1] += torch.autograd.grad(spread, logits, numbers(3000, seed=3))
+        inner = inner_by_edge(edges, vectors, edges, numbers(9, DIM, seed=4))
+        results[-1] += torch.autograd.grad(inner, vectors, numbers(3000, seed=3))
+    for one, other in zip(*results, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
+    assert Chunks.of(np.array([0, LONGEST, LONGEST]), "cpu") is None
+    assert Chunks.of(np.array([0]), "cpu") is None

@@ -21,6 +21,28 @@ if TYPE_CHECKING:
     from rlea.models.training import Device
 
 
+LONGEST = 256  # edges that one worker of a GPU adds up
+
+
+class Chunks(NamedTuple):
+    """Parts of sums that are too long for one worker; the parts of a sum stand one after the other."""
+
+    starts: torch.Tensor  # (num_chunks + 1,): the edges of chunk i are starts[i] : starts[i + 1]
+    of_sums: torch.Tensor  # (num_sums + 1,): the chunks of sum i are of_sums[i] : of_sums[i + 1]
+
+    @staticmethod
+    def of(starts: NDArray[np.int64], device: Device) -> Chunks | None:
+        """For sums over the edges starts[i] : starts[i + 1]; None where all are short."""
+        counts = np.diff(starts)
+        if not len(counts) or counts.max() <= LONGEST:
+            return None
+        numbers = -(-counts // LONGEST)
+        of_sums = np.append(0, np.cumsum(numbers))
+        places = np.arange(of_sums[-1]) - np.repeat(of_sums[:-1], numbers)
+        own = np.append(np.repeat(starts[:-1], numbers) + LONGEST * places, starts[-1])
+        return Chunks(*(torch.as_tensor(part.astype(np.int64), device=device) for part in (own, of_sums)))
+
+
 @dataclass(frozen=True, eq=False)
 class Edges:
     """Where a sparse matrix has entries: row after row, and by column within a row.
@@ -33,6 +55,8 @@ class Edges:
     row_starts: torch.Tensor  # (num_rows + 1,): the edges of row i are row_starts[i] : row_starts[i + 1]
     by_column: torch.Tensor  # (num_edges,) the edges in the order of columns
     column_starts: torch.Tensor  # (num_columns + 1,)
+    row_chunks: Chunks | None
+    column_chunks: Chunks | None
 
     @staticmethod
     def of(
@@ -46,14 +70,13 @@ class Edges:
     def in_order(rows: NDArray[Any], columns: NDArray[Any], shape: tuple[int, int], device: Device = "cpu") -> Edges:
         """From edges that are in the order of rows; columns may be in any order within a row."""
         by_column = np.argsort(columns, kind="stable")
-        parts = (
-            rows,
-            columns,
-            np.searchsorted(rows, np.arange(shape[0] + 1)),
-            by_column,
-            np.searchsorted(columns[by_column], np.arange(shape[1] + 1)),
-        )
-        return Edges(*(torch.as_tensor(part.astype(np.int64), device=device) for part in parts))
+        row_starts = np.searchsorted(rows, np.arange(shape[0] + 1))
+        column_starts = np.searchsorted(columns[by_column], np.arange(shape[1] + 1))
+        parts = (rows, columns, row_starts, by_column, column_starts)
+        tensors = (torch.as_tensor(part.astype(np.int64), device=device) for part in parts)
+        if device == "cpu":  # whose workers have other sums to do meanwhile
+            return Edges(*tensors, None, None)
+        return Edges(*tensors, Chunks.of(row_starts, device), Chunks.of(column_starts, device))
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -110,14 +133,14 @@ def softmax_by_row(edges: Edges, logits: torch.Tensor) -> torch.Tensor:
 
 def of_rows(edges: Edges, values: torch.Tensor) -> torch.Tensor:
     """For every edge the value of its row: values (num_rows,) to (num_edges,)."""
-    result: torch.Tensor = _Spread.apply(values, edges.rows, edges.row_starts, None)  # type: ignore[no-untyped-call]
+    result: torch.Tensor = _Spread.apply(values, edges.rows, edges.row_starts, None, edges.row_chunks)  # type: ignore[no-untyped-call]
     return result
 
 
 def of_columns(edges: Edges, values: torch.Tensor) -> torch.Tensor:
     """For every edge the value of its column: values (num_columns,) to (num_edges,)."""
-    spread = _Spread.apply(values, edges.columns, edges.column_starts, edges.by_column)  # type: ignore[no-untyped-call]
-    result: torch.Tensor = spread
+    where = edges.columns, edges.column_starts, edges.by_column, edges.column_chunks
+    result: torch.Tensor = _Spread.apply(values, *where)  # type: ignore[no-untyped-call]
     return result
 
 
@@ -143,7 +166,7 @@ class _Product(torch.autograd.Function):
     ) -> torch.Tensor:
         ctx.save_for_backward(weights, vectors)
         ctx.edges, ctx.tensor_gradient = edges, tensor_gradient
-        return _sum_edges(edges.row_starts, None, edges.columns, weights, vectors)
+        return _sum_edges(edges.row_starts, None, edges.columns, weights, vectors, edges.row_chunks)
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, torch.Tensor | None, None, None]:
@@ -155,7 +178,8 @@ class _Product(torch.autograd.Function):
             inner_products = inner_products_by_tensors if by_tensors else inner_products_compiled
             of_weights = inner_products(edges.rows, edges.columns, gradient, vectors)
         if ctx.needs_input_grad[1]:
-            of_vectors = _sum_edges(edges.column_starts, edges.by_column, edges.rows, weights, gradient)
+            where = edges.column_starts, edges.by_column, edges.rows
+            of_vectors = _sum_edges(*where, weights, gradient, edges.column_chunks)
         return of_weights, of_vectors, None, None
 
 
@@ -181,17 +205,22 @@ class _Spread(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, values: torch.Tensor, ids: torch.Tensor, starts: torch.Tensor, order: torch.Tensor | None
+        ctx: Any,
+        values: torch.Tensor,
+        ids: torch.Tensor,
+        starts: torch.Tensor,
+        order: torch.Tensor | None,
+        chunks: Chunks | None,
     ) -> torch.Tensor:
-        ctx.starts, ctx.order = starts, order
+        ctx.starts, ctx.order, ctx.chunks = starts, order, chunks
         return values[ids]
 
     @staticmethod
-    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, None, None, None]:
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, None, None, None, None]:
         gradient = gradients[0]
         every = torch.arange(len(gradient), device=gradient.device)
-        summed = _sum_edges(ctx.starts, ctx.order, every, torch.ones_like(gradient), gradient[:, None])
-        return summed[:, 0], None, None, None
+        summed = _sum_edges(ctx.starts, ctx.order, every, torch.ones_like(gradient), gradient[:, None], ctx.chunks)
+        return summed[:, 0], None, None, None, None
 
 
 class _Inner(torch.autograd.Function):
@@ -209,26 +238,38 @@ class _Inner(torch.autograd.Function):
         (vectors, other_vectors), gradient = ctx.saved_tensors, gradients[0].contiguous()
         edges, others = ctx.edges, ctx.others
         return (
-            _sum_edges(edges.column_starts, edges.by_column, others.columns, gradient, other_vectors),
-            _sum_edges(others.column_starts, others.by_column, edges.columns, gradient, vectors),
+            *(
+                _sum_edges(one.column_starts, one.by_column, other.columns, gradient, seen, one.column_chunks)
+                for one, other, seen in ((edges, others, other_vectors), (others, edges, vectors))
+            ),
             None,
             None,
         )
 
 
 def _sum_edges(
-    starts: torch.Tensor, order: torch.Tensor | None, ends: torch.Tensor, weights: torch.Tensor, vectors: torch.Tensor
+    starts: torch.Tensor,
+    order: torch.Tensor | None,
+    ends: torch.Tensor,
+    weights: torch.Tensor,
+    vectors: torch.Tensor,
+    chunks: Chunks | None,
 ) -> torch.Tensor:
     """Row i: the sum of weight times the vector at the end, over the edges order[starts[i] : starts[i + 1]].
 
-    `order` may be left out where the edges are in order.
+    `order` may be left out where the edges are in order. With `chunks`, long sums are those of their parts.
     """
     if len(ends) == 0:
         return vectors.new_zeros(len(starts) - 1, vectors.shape[1])
     if order is not None:
         ends, weights = ends[order], weights[order]
     # A bag is a row of the matrix; one kernel gathers, weighs and sums it from front to back.
-    return torch.embedding_bag(vectors.contiguous(), ends, starts, False, 0, False, weights, True)[0]
+    bags = starts if chunks is None else chunks.starts
+    summed = torch.embedding_bag(vectors.contiguous(), ends, bags, False, 0, False, weights, True)[0]
+    if chunks is None:
+        return summed
+    every = torch.arange(len(summed), device=summed.device)
+    return torch.embedding_bag(summed, every, chunks.of_sums, False, 0, False, None, True)[0]
 
 
 def inner_products_compiled(
