@@ -10,6 +10,7 @@ from rlea.agent.overlap import (
     RightLinks,
     Scored,
     grow,
+    least_share,
     most_like,
     rate_links,
     ratio_to_null,
@@ -402,8 +403,24 @@ def test_the_bound_by_known_links_falls_the_better_these_look(links, known):
     assert most_like(known, known) == MOST
 
 
+def test_links_between_the_quartile_and_the_median_of_known_ones_are_not_all_right():
+    """Of the links, a tenth look like known ones; all others lie where only a quarter of the known ones lie."""
+    known = np.random.default_rng(0).normal(5, 1, 100)
+    low, half = np.quantile(known, (0.25, 0.5))
+    others = np.random.default_rng(1).uniform(low, half, 900)
+    bound = most_like(np.concatenate([others, np.random.default_rng(2).normal(5, 1, 100)]), known)
+    assert 0.1 < bound < 0.25
+
+
+def test_a_share_seen_in_a_small_sample_may_be_far_lower():
+    shares = [least_share(0.5, number) for number in (5, 20, 100, 10_000)]
+    assert shares == sorted(shares)
+    assert 0 < shares[0] < 0.2
+    assert 0.48 < shares[-1] < 0.5
+
+
 def test_a_few_known_links_that_look_good_by_luck_hold_little_back():
-    """All links are right, and look like the known ones; two standard errors are left for luck."""
+    """All links are right, and look like the known ones; room is left for luck."""
     bounds = []
     for seed in range(200):
         random = np.random.default_rng(seed)

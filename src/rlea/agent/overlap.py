@@ -38,7 +38,8 @@ LESS = 10  # times that matches taken out count less, until they leave no more l
 FEWEST_KNOWN = 15  # links of seeds that show that graphs share something; one or two may be mistakes
 GROUPS = 20  # of the scores of halves, in which the effect of twice as many rivals is measured
 SURER = 10.0  # times the odds of any link that the surest one may have, at least
-LEAST_LIKE = 0.25  # share of the known links that may look worse than where right links are counted
+LEVELS = 0.25, 0.5  # quantiles of the known links above which right links are counted
+ERRORS = 2.33  # standard errors left for chance in these counts: it exceeds them once in a hundred
 PRIOR = 10.0  # links that the share among held-out ones is worth, beside the run's own
 
 
@@ -158,15 +159,25 @@ def trust_in_halves(halves: Doubles, known: Doubles) -> float:
 def most_like(links: Doubles, known: Doubles) -> float:
     """The highest share of links that can be right, if right links look like those that are known to be.
 
-    Where three of four known links score higher, as many of the right links must, within two standard errors. Higher
-    up, a few known links that score high by luck would hold back all others.
+    Three of four known links score higher than their lower quartile, half of them higher than their median, and as
+    many of the right links must. Room is left for chance in both counts. Higher up there are fewer known links, and
+    their luck would hold back all others.
     """
-    if not len(known):
-        return MOST
-    at = np.quantile(known, LEAST_LIKE)
-    share, number = float((known >= at).mean()), int((links >= at).sum())
-    error = float(np.sqrt((1 - share) / (share * len(known)) + 1 / max(number, 1)))
-    return min((number + 0.5) / (share * len(links)) * (1 + 2 * error), MOST)
+    most = MOST
+    for level in LEVELS if len(known) else ():
+        at = np.quantile(known, level)
+        share, number = float((known >= at).mean()), int((links >= at).sum())
+        error = np.hypot(share / least_share(share, len(known)) - 1, ERRORS / np.sqrt(max(number, 1)))
+        most = min(most, (number + 0.5) / (share * len(links)) * (1 + float(error)))
+    return most
+
+
+def least_share(share: float, number: int) -> float:
+    """The lower end of Wilson's interval of a share that was seen in a sample of so many."""
+    one, square = 1 / number, ERRORS * ERRORS
+    middle = share + square / 2 * one
+    half = ERRORS * np.sqrt(share * (1 - share) * one + square / 4 * one * one)
+    return float((middle - half) / (1 + square * one))
 
 
 def grow(halves: Scored, quarters: Scored, ratio: float = 2.0) -> Scored:

@@ -72,11 +72,20 @@ class Edges:
         by_column = np.argsort(columns, kind="stable")
         row_starts = np.searchsorted(rows, np.arange(shape[0] + 1))
         column_starts = np.searchsorted(columns[by_column], np.arange(shape[1] + 1))
-        parts = (rows, columns, row_starts, by_column, column_starts)
-        tensors = (torch.as_tensor(part.astype(np.int64), device=device) for part in parts)
-        if device == "cpu":  # whose workers have other sums to do meanwhile
-            return Edges(*tensors, None, None)
-        return Edges(*tensors, Chunks.of(row_starts, device), Chunks.of(column_starts, device))
+
+        def on_device(part: NDArray[Any]) -> torch.Tensor:
+            return torch.as_tensor(part.astype(np.int64), device=device)
+
+        is_cpu = device == "cpu"  # whose workers have other sums to do meanwhile
+        return Edges(
+            on_device(rows),
+            on_device(columns),
+            on_device(row_starts),
+            on_device(by_column),
+            on_device(column_starts),
+            None if is_cpu else Chunks.of(row_starts, device),
+            None if is_cpu else Chunks.of(column_starts, device),
+        )
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -236,15 +245,12 @@ class _Inner(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, None, None]:
         (vectors, other_vectors), gradient = ctx.saved_tensors, gradients[0].contiguous()
+
+        def summed(one: Edges, other: Edges, seen: torch.Tensor) -> torch.Tensor:
+            return _sum_edges(one.column_starts, one.by_column, other.columns, gradient, seen, one.column_chunks)
+
         edges, others = ctx.edges, ctx.others
-        return (
-            *(
-                _sum_edges(one.column_starts, one.by_column, other.columns, gradient, seen, one.column_chunks)
-                for one, other, seen in ((edges, others, other_vectors), (others, edges, vectors))
-            ),
-            None,
-            None,
-        )
+        return summed(edges, others, other_vectors), summed(others, edges, vectors), None, None
 
 
 def _sum_edges(
