@@ -167,8 +167,9 @@ def most_like(links: Doubles, known: Doubles) -> float:
     for level in LEVELS if len(known) else ():
         at = np.quantile(known, level)
         share, number = float((known >= at).mean()), int((links >= at).sum())
-        error = np.hypot(share / least_share(share, len(known)) - 1, ERRORS / np.sqrt(max(number, 1)))
-        most = min(most, (number + 0.5) / (share * len(links)) * (1 + float(error)))
+        of_known, of_links = share / least_share(share, len(known)) - 1, ERRORS / np.sqrt(max(number, 1))
+        error = float(np.sqrt(of_known * of_known + of_links * of_links))
+        most = min(most, (number + 0.5) / (share * len(links)) * (1 + error))
     return most
 
 
