@@ -383,4 +383,7 @@ def merge_run(
         err.print(f"[yellow]Note:[/yellow] {as_text(note)}.")
     counts = [counted(summary["entities"], "entity"), f"{summary['joined']:,} joined"]
     out.print(", ".join([*counts, counted(summary["conflicts"], "conflict")]), highlight=False)
+    if summary["renamed"]:
+        told = sorted(" = ".join(names) for names in summary["renamed"])
+        out.print("Columns that are one: " + as_text(", ".join(told)), highlight=False)
     out.print("Written: " + as_text(", ".join(summary["written"])), soft_wrap=True, highlight=False)
