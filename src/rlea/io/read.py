@@ -84,15 +84,7 @@ def read(
     if endpoint_limit != LIMIT:
         inputs["endpoint_limit"] = str(endpoint_limit)
     rows = row_options(id_column, name_column, columns)
-    inputs |= {
-        key: text
-        for key, text in {
-            "id_column": id_column,
-            "name_column": name_column,
-            "columns": ",".join(rows[0].columns),
-        }.items()
-        if text
-    }
+    inputs |= row_inputs(id_column, name_column, columns)
     endpoints = [side for side in queries if is_path(given[side]) and is_endpoint(str(given[side]))]
     options = {f"--{side}-query": queries[side] is not None and side not in endpoints for side in queries}
     for option, is_wrong in {**options, "--endpoint-limit": endpoint_limit != LIMIT and not endpoints}.items():
@@ -152,6 +144,13 @@ def row_options(
     return [RowOptions(one, name, kept) for one, name in zip(*each, strict=True)]
 
 
+def row_inputs(id_column: str, name_column: str, columns: str | Sequence[str]) -> dict[str, str]:
+    """The same as a record has it; what is not given is left out."""
+    kept = row_options("", "", columns)[0].columns
+    given = {"id_column": id_column, "name_column": name_column, "columns": ",".join(kept)}
+    return {key: text for key, text in given.items() if text}
+
+
 def _names_of(rows: Sequence[RowOptions], field: str) -> list[str]:
     return [getattr(one, field) for one in rows]
 
@@ -193,5 +192,6 @@ def read_one(
     if is_path(graph) or is_paths(graph):
         own = read_place(graph, rows=rows, progress=progress)
         check_lengths(own, "the graph")
-        return own, {"graph": recorded(graph)} if is_path(graph) else {}
+        is_recorded = is_path(graph) and str(graph) != STANDARD_INPUT
+        return own, {"graph": recorded(graph)} if is_recorded else {}
     return graph_in_memory(graph, "graph"), {}
