@@ -15,7 +15,7 @@ from rlea.config import config_text, read_config
 from rlea.demo import demo_folder
 from rlea.errors import InputError
 from rlea.io.synthetic import SyntheticSettings, write_synthetic
-from rlea.record import RUN_CONFIG
+from rlea.io.writers.run_folder import RUN_CONFIG
 
 KINDS = {
     "source": Path,

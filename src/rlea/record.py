@@ -14,7 +14,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-RUN_CONFIG = "run.toml"  # beside the record: the options
 DOUBTFUL = "doubtful.tsv"  # beside the record: links that were left out and are worth a look
 PACKAGES = ("rlea", "numba", "numpy", "polars", "pyoxigraph", "safetensors", "scikit-learn", "scipy", "torch")
 

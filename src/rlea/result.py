@@ -298,9 +298,10 @@ def write(folder: str | Path, result: Result, *, formats: Sequence[str] = ()) ->
     from rlea.config import config_text, input_paths
     from rlea.evaluation.gold_ranks import GOLD_RANKS
     from rlea.io.writers import ALWAYS, LinkRows, MappingSet, justification_of, write_links
+    from rlea.io.writers.run_folder import RUN_CONFIG
     from rlea.io.writers.schema import schema_files, schema_sssom
     from rlea.io.writers.tsv import put_links_tsv
-    from rlea.record import DOUBTFUL, RUN_CONFIG
+    from rlea.record import DOUBTFUL
 
     pair, settings = result.pair, result.settings
     record, page = render(result)
@@ -337,9 +338,9 @@ def check_output(folder: str | Path, inputs: Iterable[str | Path | None] = (), f
     from rlea.agent.trace import DECISIONS
     from rlea.evaluation.gold_ranks import GOLD_RANKS
     from rlea.io.writers import ALWAYS, LINK_FILES
-    from rlea.io.writers.run_folder import check_free
+    from rlea.io.writers.run_folder import RUN_CONFIG, check_free
     from rlea.io.writers.schema import SCHEMA_FILES, SCHEMA_SSSOM
-    from rlea.record import DOUBTFUL, RUN_CONFIG
+    from rlea.record import DOUBTFUL
 
     links = [LINK_FILES[name] for name in (*ALWAYS, *formats)]
     others = ("report.html", RUN_CONFIG, DECISIONS, GOLD_RANKS, DOUBTFUL, *SCHEMA_FILES, SCHEMA_SSSOM)

@@ -15,7 +15,7 @@ from rlea.io.readers import read_pair
 from rlea.io.readers.link_files import LinkFile, read_link_rows
 from rlea.io.readers.links import ONE_TO_ONE, check_cardinality, make_pair
 from rlea.io.readers.memory import graph_in_memory, links_in_memory
-from rlea.io.readers.places import is_elsewhere, is_path, is_paths, read_place, recorded, short_name
+from rlea.io.readers.places import check_there, is_elsewhere, is_path, is_paths, read_place, recorded, short_name
 from rlea.io.readers.row_files import STANDARD_INPUT
 from rlea.io.readers.rows import GUESS, RowOptions
 from rlea.io.readers.sparql import LIMIT, is_endpoint
@@ -100,6 +100,7 @@ def read(
             inputs = {"demo": "yes"}
         elif fold is not None:
             inputs["fold"] = fold
+        check_there(source)
         pair = replace(read_pair(source, fold), inputs=inputs)
         for side, graph in (("source", pair.source), ("target", pair.target)):
             check_lengths(graph, f"the {side} graph")
@@ -166,6 +167,8 @@ def _of_each(text: str, option: str, num_tables: int) -> list[str]:
 
 
 def _read_links(value: Any, name: str) -> LinkFile:
+    if is_path(value):
+        check_there(value)
     rows = read_link_rows(value) if is_path(value) else links_in_memory(value, name)
     if not len(rows):
         raise InputError("holds no links", path=rows.path, remedy="give at least one pair of entities")

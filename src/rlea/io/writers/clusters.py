@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rlea.io.writers.run_folder import write_run
+from rlea.io.writers.run_folder import RUN_CONFIG, write_run
 from rlea.io.writers.tsv import put_table
 from rlea.plain_text import cell
-from rlea.record import RUN_CONFIG, describe_run
+from rlea.record import describe_run
 
 CLUSTERS, PAIRS = "clusters.tsv", "pairs.tsv"
 CLUSTER_FILES = (CLUSTERS, PAIRS, RUN_CONFIG)
