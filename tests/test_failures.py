@@ -169,3 +169,24 @@ def test_a_stopped_run_leaves_nothing_half_written(number, codes, graph, tmp_pat
     assert run.returncode in codes, printed
     assert b"Traceback" not in printed
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        ("align kunde.csv clients.csv", "kunden.csv"),
+        ("align kunden.csv cleints.csv", "clients.csv"),
+        ("align kunden.csv clients.csv --seeds know.csv", "known.csv"),
+        ("align kunden.csv clients.csv --different know.csv", "known.csv"),
+        ("align kunden", "kunden.csv"),
+        ("dedupe kundn.csv", "kunden.csv"),
+    ],
+)
+def test_a_mistyped_file_is_told_the_one_beside_it(run_cli, tmp_path, monkeypatch, line, wanted):
+    monkeypatch.chdir(tmp_path)
+    for name, identifier in (("kunden.csv", "a"), ("clients.csv", "b")):
+        (tmp_path / name).write_text("id,name\n" + "".join(f"{identifier}{k},name {k}\n" for k in range(5)))
+    (tmp_path / "known.csv").write_text("a1,b1\n")
+    done = run_cli(*line.split())
+    assert done.code == 2
+    assert f"there is no such file or folder; did you mean {wanted}." in " ".join(done.err.split())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import numpy as np
@@ -16,7 +17,8 @@ from rlea.graph import GraphPair, Links
 from rlea.graph.schema import Alignment, Schema
 from rlea.io.synthetic import SyntheticSettings, write_synthetic
 from rlea.matching import Matching
-from rlea.merging import FIXED, corresponding, merge, merged_graph
+from rlea.merging import FIXED, merge, merged_graph
+from rlea.shared_columns import corresponding, join_once
 from small_graphs import build, facts, only_entities, relations
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
@@ -52,6 +54,10 @@ def test_a_row_for_every_entity_of_the_world():
         ([("5",)], [("5.0", XSD + "double")], "5", "both"),
         ([("Île-de-France",)], [("ile de france",)], "Île-de-France", "both"),
         ([("1815-12-10",)], [("1815", XSD + "gYear")], "1815-12-10", "both"),
+        ([("1815-12-10",)], [("1815-12-10",)], "1815-12-10", "both"),
+        ([("1815-12-10",)], [("10.12.1815",)], "1815-12-10", "both"),
+        ([("1815-12-10",)], [("1815-12",)], "1815-12-10", "both"),
+        ([("1815", XSD + "gYear")], [("1815", XSD + "gYear")], "1815", "both"),
         ([("1815-12-10",)], [("1815-12-11",)], "1815-12-10 ≠ 1815-12-11", "conflict"),
         ([("0118523",)], [("tt0118523",)], "0118523 | tt0118523", "both"),
         ([("red",), ("blue",)], [("blue",), ("green",)], "blue | red | green", "both"),
@@ -87,10 +93,88 @@ def test_corresponding_attributes_are_one_column():
     )
     source = [a + name for name in ("Colour", "born", "died", "seldom")] + ["same"]
     target = [b + name for name in ("birth", "colour", "often")] + ["same"]
-    assert corresponding(source, target, schema) == [(0, 1), (1, 0), (2, None), (3, None), (4, 3), (None, 2)]
+    found = corresponding(source, target, schema)
+    assert join_once(source, target, found) == [(0, 1), (1, 0), (2, None), (3, None), (4, 3), (None, 2)]
     row = one_entity([(a + "born", "1815")], [(b + "birth", "1816"), (b + "often", "x")], schema)
     assert row["born"] == "1815 ≠ 1816"
     assert row["often"] == "x"
+
+
+FIRST = ("Ada", "Jürgen", "Grace", "Zoë", "Barbara", "Donald", "Frances", "John", "Radia", "Tim")
+LAST = ("Lovelace", "Groß", "Hopper", "Dijkstra", "Liskov", "Knuth", "Allen", "Backus", "Perlman", "Berners")
+
+
+def two_lists(folder, count=40):
+    """Customers in two tables that have no header in common, and the links between them."""
+    ours = ["id,name,phone,born,active,Post Code,note"]
+    theirs = ["Nr;Kunde;Telefon;Geburtstag;Newsletter;post_code;Bemerkung"]
+    for k in range(count):
+        name = f"{FIRST[k % 10]} {LAST[(k // 10 + k) % 10]}"
+        year, month, day = 1940 + k, k % 12 + 1, k % 28 + 1
+        active, letter = ("yes", "no")[k % 2], ("yes", "no")[k // 2 % 2]
+        ours.append(f"{k},{name},0113 49{k:02d} 001,{year}-{month:02d}-{day:02d},{active},{10000 + 37 * k},ours {k}")
+        theirs.append(
+            f"N{k};{name};+44 11349{k:02d}001;{day:02d}.{month:02d}.{year};{letter};{20000 + 41 * k};theirs {k}"
+        )
+    for name, lines in (("ours.csv", ours), ("theirs.csv", theirs)):
+        (folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    pair = rlea.read(folder / "ours.csv", folder / "theirs.csv")
+    own, other = pair.source.entity_index, pair.target.entity_index
+    ends = [own[str(k)] for k in range(count)], [other[f"N{k}"] for k in range(count)]
+    return pair, Matching.of(*ends, [0.9] * count)
+
+
+def test_columns_with_other_headers_are_joined_by_the_names_and_by_their_values(tmp_path):
+    merged = merge(*two_lists(tmp_path))
+    joined = {names for names in merged.columns.values() if len(names) == 2}
+    assert joined == {("name", "Kunde"), ("phone", "Telefon"), ("born", "Geburtstag"), ("Post Code", "post_code")}
+    frame = merged.frame
+    assert set(frame["name (from)"]) == set(frame["phone (from)"]) == set(frame["born (from)"]) == {"both"}
+    # Equal headers are one column even where values contradict each other.
+    assert set(frame["Post Code (from)"]) == {"conflict"}
+    assert frame["phone"][0] == "+44 1134900001"
+
+
+def test_a_yes_and_a_no_that_agree_by_chance_are_no_column(tmp_path):
+    # "active" and "Newsletter" agree in half of the rows, as they would if the rows were other ones.
+    merged = merge(*two_lists(tmp_path, 200))
+    assert {"active", "Newsletter"} <= set(merged.columns)
+
+
+def test_names_are_joined_whatever_the_links_and_others_by_five_links_at_least(tmp_path):
+    merged = merge(*two_lists(tmp_path, 4))
+    assert {names for names in merged.columns.values() if len(names) == 2} == {
+        ("name", "Kunde"),
+        ("Post Code", "post_code"),
+    }
+
+
+def test_of_two_columns_that_agree_the_one_that_agrees_more_is_joined():
+    rows = range(30)
+    source = [(f"a{k}", "size", str(k)) for k in rows]
+    target = [(f"b{k}", "length", str(k if k % 3 else k + 100)) for k in rows]
+    target += [(f"b{k}", "extent", f"{k}.0") for k in rows]
+    pair = GraphPair("p", build(literals=source), build(literals=target))
+    ends = [
+        [graph.entity_index[f"{letter}{k}"] for k in rows] for letter, graph in (("a", pair.source), ("b", pair.target))
+    ]
+    merged = merge(pair, Matching.of(*ends, [1.0] * 30))
+    assert merged.columns == {"length": ("length",), "size": ("size", "extent")}
+
+
+def test_names_of_graphs_are_joined_unless_both_have_the_same_property():
+    label, other, own = "http://www.w3.org/2000/01/rdf-schema#label", "http://b.org/title", "http://a.org/called"
+    rows = [(f"http://e.org/{k}", f"Name {LAST[k]}") for k in range(8)]
+    graphs = {
+        attribute: build(literals=[(entity, attribute, name) for entity, name in rows]) for attribute in (label, own)
+    }
+    target = build(literals=[(entity, other, name) for entity, name in rows])
+    nothing = Matching.of([], [], [])
+    assert list(merge(GraphPair("p", graphs[label], target), nothing).columns.values()) == [(label, other)]
+    # In the target, too, a label is a label, whatever else says the same.
+    both = build(literals=[(entity, name, text) for entity, text in rows for name in (label, other)])
+    columns = merge(GraphPair("p", graphs[label], both), nothing).columns.values()
+    assert set(columns) == {(label, label), (other,)}
 
 
 def test_rare_attributes_share_a_column_and_names_are_never_taken_twice():
@@ -160,6 +244,16 @@ def test_a_run_is_merged_from_its_folder(run, run_cli):
     assert not linked & {triple.subject.value for triple in triples}
     assert len(triples) > result.pair.source.num_triples
     assert "joined" in run_cli("merge", folder).out
+
+
+def test_the_command_says_which_columns_with_other_headers_are_one(tmp_path, run_cli):
+    pair, matching = two_lists(tmp_path)
+    result = rlea.align(pair, matcher="mutual", embedding="names")
+    rlea.write(tmp_path / "out", dataclasses.replace(result, matching=matching))
+    done = run_cli("merge", tmp_path / "out")
+    assert done.code == 0, done.err
+    told = " ".join(done.out.split())
+    assert "Columns that are one: Post Code = post_code, born = Geburtstag, name = Kunde, phone = Telefon" in told
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.parquet", "t.jsonl"])

@@ -383,6 +383,7 @@ def merge_run(run: str | Path, output: str | Path | None = None, *, pair: GraphP
         "joined": int(merged.frame["confidence"].is_not_null().sum()),
         "conflicts": int(merged.frame["conflicts"].sum()),
         "columns": {title: list(names) for title, names in merged.columns.items()},
+        "renamed": [list(names) for names in merged.renamed],
         "notes": notes,
     }
 

@@ -18,17 +18,16 @@ from rlea.io.readers.text import read_text, shown
 from rlea.models import MODELS
 from rlea.settings import AlignSettings, suggest
 
-RUN_CONFIG = "run.toml"  # in the folder of a run
 INPUTS = (
-    *("source", "target", "fold", "seeds", "valid", "gold", "different", "disjoint", "verdicts", "source_query"),
-    *("target_query", "endpoint_limit", "id_column", "name_column", "columns"),
+    *("graph", "source", "target", "others", "fold", "seeds", "valid", "gold", "different", "disjoint", "verdicts"),
+    *("source_query", "target_query", "endpoint_limit", "id_column", "name_column", "columns"),
 )
 NUMBERS = ("endpoint_limit",)
-LISTS = ("verdicts",)  # inputs that there may be several of, a line each
+LISTS = ("others", "verdicts")  # inputs that there may be several of, a line each
 CALLED = {"id": "id_column", "name": "name_column"}  # options whose parameter is called otherwise
 PATHS = (
-    *("source", "target", "others", "seeds", "valid", "gold", "different", "disjoint", "verdicts", "source_query"),
-    *("target_query", "agent", "encoder", "embedding", "output", "log"),
+    *("graph", "source", "target", "others", "seeds", "valid", "gold", "different", "disjoint", "verdicts"),
+    *("source_query", "target_query", "agent", "encoder", "embedding", "output", "log"),
 )
 _HALF = re.compile("[\ud800-\udfff]")
 _PLACE = re.compile(r"\(at line (\d+), column \d+\)")
@@ -62,20 +61,39 @@ def read_config(path: Path, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def config_text(settings: AlignSettings, inputs: Mapping[str, str], formats: Iterable[str] = ()) -> str:
-    """The file that makes a run again: `inputs` are those of the pair, `formats` the further ones of links."""
+    """The file that makes a run again: `inputs` are those of its graphs, `formats` the further ones of links."""
     paths = dict(inputs)
     if paths.pop("demo", ""):
         from rlea.demo import demo_folder
 
         paths["source"] = str(demo_folder())
-    lines = ["# The options of this run. To run it again: rlea align --config run.toml --output NEW_FOLDER"]
-    if "source" not in paths:
+    return _text("align", "source", paths, {"format": tuple(formats)} | asdict(settings))
+
+
+def dedupe_text(threshold: float, inputs: Mapping[str, str]) -> str:
+    """The file that finds the same duplicates again."""
+    return _text("dedupe", "graph", inputs, {"threshold": threshold})
+
+
+def input_paths(inputs: Mapping[str, str], settings: AlignSettings | None = None) -> list[str]:
+    """The files that a run was made from, which it must not replace."""
+    places = dict(inputs)
+    found = [path for name in LISTS for path in places.pop(name, "").split("\n")]
+    found += [path for name, path in places.items() if name in PATHS]
+    if settings is not None:
+        found += [settings.agent, settings.encoder, *(name for name in settings.embedding if name not in MODELS)]
+    return [path for path in found if path]
+
+
+def _text(command: str, first: str, inputs: Mapping[str, str], more: Mapping[str, Any]) -> str:
+    """The options of a command as TOML; without the `first` of its graphs they were made in Python."""
+    lines = [f"# The options of this run. To run it again: rlea {command} --config run.toml --output NEW_FOLDER"]
+    if first not in inputs:
         lines.append("# Its graphs were made in Python: name others before --config.")
-    options: dict[str, Any] = {name: paths[name] for name in INPUTS if name in paths}
-    options |= {name: int(paths[name]) for name in NUMBERS if name in paths}
-    options |= {name: tuple(paths[name].split("\n")) for name in LISTS if name in paths}
-    options |= {"format": tuple(formats)} | asdict(settings)
-    for name, value in options.items():
+    options: dict[str, Any] = {name: inputs[name] for name in INPUTS if name in inputs}
+    options |= {name: int(inputs[name]) for name in NUMBERS if name in inputs}
+    options |= {name: tuple(inputs[name].split("\n")) for name in LISTS if name in inputs}
+    for name, value in {**options, **more}.items():
         if value not in ("", ()):
             if _HALF.search(str(_placed(Path.cwd(), name, value))):  # TOML cannot hold it, not even escaped
                 lines.append(f"# {_key(name)} is left out: its path is no UTF-8")
@@ -107,7 +125,7 @@ def _checked(path: Path, line: int | None, key: str, value: Any, declared: Any) 
     values: list[Any] = value if isinstance(value, list) else [str(value) if is_number else value]
     if not all(isinstance(one, str) for one in values):
         raise refuse('text, such as "names"')
-    if (Path in kinds or key in ("source", "target")) and len(values) != 1:
+    if (Path in kinds or key in ("graph", "source", "target")) and len(values) != 1:
         raise refuse("one path")
     return values if any(get_origin(kind) is list for kind in kinds) else ",".join(values)
 

@@ -14,7 +14,7 @@ from rlea.clusters import Cluster
 from rlea.deciders import Clock
 from rlea.errors import InputError
 from rlea.io.apart import read_apart
-from rlea.io.read import read_one, row_options
+from rlea.io.read import read_one, row_inputs, row_options
 from rlea.progress import Progress, silent
 
 if TYPE_CHECKING:
@@ -96,13 +96,15 @@ class Duplicates:
         }
 
     def write(self, folder: str | Path) -> list[Path]:
-        """clusters.tsv, pairs.tsv and run.json: all of them or none."""
+        """clusters.tsv, pairs.tsv, run.toml and run.json: all of them or none."""
+        from rlea.config import dedupe_text, input_paths
         from rlea.io.writers.clusters import write_clusters
 
         members = ("cluster", "entity", "label", "confidence"), self.cluster_rows()
         pairs = ("one", "other", "confidence", "one_label", "other_label"), self.pair_rows()
         facts = {"result": self.summary(), "inputs": dict(self.inputs), "fingerprint": self.graph.fingerprint}
-        return write_clusters(folder, members, pairs, facts, self.inputs.values())
+        config = dedupe_text(self.threshold, self.inputs)
+        return write_clusters(folder, members, pairs, facts, config, input_paths(self.inputs))
 
 
 def dedupe(
@@ -155,6 +157,5 @@ def dedupe(
     confidences = dict(zip(keys, rated, strict=True))
     # The surest cluster first, then by the first member.
     order = sorted(found.clusters, key=lambda cluster: (-cluster.confidence, cluster.members))
-    return Duplicates(
-        own, order, confidences, len(found.pairs), threshold, clock.seconds, {**inputs, **dict(apart.inputs)}
-    )
+    inputs |= dict(apart.inputs) | row_inputs(id_column, name_column, columns)
+    return Duplicates(own, order, confidences, len(found.pairs), threshold, clock.seconds, inputs)

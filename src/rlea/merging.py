@@ -6,33 +6,27 @@ each other, both values are shown and counted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from rlea.evidence.paris.literals import literal_keys
 from rlea.graph import GraphPair, Ids, KnowledgeGraph
 from rlea.graph.iri import to_iri
-from rlea.graph.names import local_name
 from rlea.graph.schema import Schema
 from rlea.io.writers.rows import DECIMALS
 from rlea.io.writers.tables import literals_frame, triples_frame
 from rlea.matching import Matching
-from rlea.same_values import Keep, compare, read_values
+from rlea.same_cells import CELL, compare_cells, containing, literals_of, with_keys
+from rlea.shared_columns import shared_columns, short_name
 
 MERGED_FILES = ("merged.csv", "merged.nt")  # in the folder of a run, once they are asked for
 FIXED = ("source", "target", "confidence", "source_label", "target_label", "conflicts")
 OTHER = "other"  # column of the attributes that have none of their own
 MOST_COLUMNS = 50  # attributes with a column of their own, the most filled: spreadsheets grow slow with more
-# Attributes of the schema share a column from this mean of both inclusions on; and the lower one at least: an
-# attribute of few values may be included in any other by coincidence.
-LIKELY, LEAST = 0.5, 0.1
-FEWEST_LETTERS = 4  # of a text that agrees with a longer one that contains it
 CONFLICT, VALUES = " ≠ ", " | "  # between the values of both graphs that contradict each other; between others
-RESOURCE = "http://www.w3.org/2000/01/rdf-schema#Resource"  # datatype of classes
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +36,12 @@ class Merged:
     frame: pl.DataFrame
     columns: dict[str, tuple[str, ...]]
     others: tuple[str, ...]  # attributes without a column of their own
+
+    @property
+    def renamed(self) -> list[tuple[str, str]]:
+        """The headers of columns that are called one thing in the source and another in the target."""
+        pairs = [(short_name(names[0]), short_name(names[-1])) for names in self.columns.values()]
+        return [(one, other) for one, other in pairs if one.casefold() != other.casefold()]
 
 
 def merge(pair: GraphPair, matching: Matching, schema: Schema | None = None, *, most: int = MOST_COLUMNS) -> Merged:
@@ -59,7 +59,7 @@ def merge(pair: GraphPair, matching: Matching, schema: Schema | None = None, *, 
     """
     source_ids, target_ids, confidences = choose_links(pair, matching)
     rows = _rows(pair, source_ids, target_ids, confidences)
-    groups = corresponding(pair.source.attributes, pair.target.attributes, schema or Schema())
+    groups = shared_columns(pair, source_ids, target_ids, schema or Schema())
     source_column, target_column = (np.zeros(len(g.attributes), np.int32) for g in (pair.source, pair.target))
     for number, (one, other) in enumerate(groups):
         if one is not None:
@@ -71,8 +71,8 @@ def merge(pair: GraphPair, matching: Matching, schema: Schema | None = None, *, 
     target_row[target_ids] = source_ids
     target_row[alone] = pair.source.num_entities + np.arange(len(alone))
     cells = _cells(
-        _literals(pair.source, np.arange(pair.source.num_entities, dtype=np.int32), source_column, 0),
-        _literals(pair.target, target_row, target_column, 1),
+        literals_of(pair.source, np.arange(pair.source.num_entities, dtype=np.int32), source_column, 0),
+        literals_of(pair.target, target_row, target_column, 1),
     )
     names = [
         tuple(graph.attributes[k] for graph, k in zip((pair.source, pair.target), group, strict=True) if k is not None)
@@ -113,34 +113,6 @@ def choose_links(pair: GraphPair, matching: Matching) -> tuple[Ids, Ids, NDArray
             for own, end in zip(seen, ends, strict=True):
                 own.add(end)
     return source_ids[kept], target_ids[kept], confidences[kept]
-
-
-def corresponding(source: Sequence[str], target: Sequence[str], schema: Schema) -> list[tuple[int | None, int | None]]:
-    """Attributes of the source and of the target by number that share a column, each in one; None where there is none.
-
-    Equal identifiers come first, then what the schema says, the surest first, then equal names (the last part of an
-    identifier, without regard to case).
-    """
-    own = {name: number for number, name in enumerate(source)}
-    other = {name: number for number, name in enumerate(target)}
-    partner: dict[int, int] = {}
-    taken: set[int] = set()
-
-    def join(one: str, two: str) -> None:
-        if one in own and two in other and own[one] not in partner and other[two] not in taken:
-            partner[own[one]] = other[two]
-            taken.add(other[two])
-
-    for name in source:
-        join(name, name)
-    for found in schema.as_written().attributes:
-        shares = found.source_in_target, found.target_in_source
-        if sum(shares) / 2 >= LIKELY and min(shares) >= LEAST:
-            join(found.source, found.target)
-    for one, two in _equal_names(source, target):
-        join(one, two)
-    joined = [(number, partner.get(number)) for number in range(len(source))]
-    return [*joined, *((None, number) for number in range(len(target)) if number not in taken)]
 
 
 def merged_graph(pair: GraphPair, matching: Matching) -> KnowledgeGraph:
@@ -191,51 +163,22 @@ def _rows(pair: GraphPair, source_ids: Ids, target_ids: Ids, confidences: NDArra
     ).select("row", *(name for name in FIXED if name != "conflicts"))
 
 
-def _literals(graph: KnowledgeGraph, rows: Ids, columns: Ids, side: int) -> pl.DataFrame:
-    literals = graph.literals
-    texts = {"value": literals.values, "datatype": literals.datatypes, "language": literals.languages}
-    return pl.DataFrame(
-        {
-            "row": rows[literals.entity_ids],
-            "column": columns[literals.attribute_ids],
-            "side": np.full(len(literals), side, np.int8),
-            **{name: pl.Series(values, dtype=pl.String) for name, values in texts.items()},
-        }
-    )
-
-
 def _cells(source: pl.DataFrame, target: pl.DataFrame) -> pl.DataFrame:
     """The cells that hold something: row, column, text, from."""
-    cell = ["row", "column"]
+    cell = CELL
     own, other = pl.col("side") == 0, pl.col("side") == 1
     every = pl.concat([source, target])
     sides = every.group_by(cell).agg(own.any().alias("has_source"), other.any().alias("has_target"))
     is_both = pl.col("has_source") & pl.col("has_target")
     # Only values that meet others are compared: most do not, and the keys take most of the time.
-    both = every.join(sides.filter(is_both).select(cell), on=cell)
-    both = both.hstack(literal_keys(both).select(pl.col("key").fill_null(""), "coarser"))
+    both = with_keys(every.join(sides.filter(is_both).select(cell), on=cell))
     alone = every.join(sides.filter(~is_both).select(cell), on=cell).with_columns(pl.col("value").alias("key"))
-    exact = both.select(*cell, "key", "side", pl.lit(True).alias("exact"))
-    # A date agrees with its own year or month in the other graph; two dates of one year do not agree.
-    coarse = both.filter(pl.col("coarser").is_not_null()).explode("coarser").filter(pl.col("coarser").is_not_null())
-    coarse = coarse.select(*cell, pl.col("coarser").alias("key"), "side", pl.lit(False).alias("exact"))
-    agreeing = (
-        pl.concat([exact, coarse])
-        .group_by(*cell, "key")
-        .agg(own.any().alias("one"), other.any().alias("two"), pl.col("exact").any())
-        .filter(pl.col("one") & pl.col("two") & pl.col("exact"))
-        .select(cell)
-        .unique()
-    )
-    conflicts = _comparable(both).join(agreeing, on=cell, how="anti")
-    same, spare = _same(both.join(conflicts, on=cell))
-    conflicts = conflicts.join(same, on=cell, how="anti")
-    conflicts = conflicts.join(_containing(both.join(conflicts, on=cell)), on=cell, how="anti")
+    found = compare_cells(both)
+    conflicts = found.differing.join(containing(both.join(found.differing, on=cell)), on=cell, how="anti")
     conflicts = conflicts.with_columns(pl.lit(True).alias("conflict"))
-    # A year says nothing beside a day of it.
-    spare = pl.concat([spare, coarse.select(*cell, (1 - pl.col("side")).cast(pl.Int8).alias("side"), "key")])
+    both = both.drop("coarser").join(found.spare, on=[*cell, "side", "key"], how="anti")
     shown = (
-        pl.concat([both.drop("coarser").join(spare, on=[*cell, "side", "key"], how="anti"), alone])
+        pl.concat([both, alone])
         .sort(*cell, "side", "value")
         .unique([*cell, "key"], keep="first", maintain_order=True)
         .group_by(*cell, maintain_order=True)
@@ -271,54 +214,6 @@ def _cells(source: pl.DataFrame, target: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _comparable(both: pl.DataFrame) -> pl.DataFrame:
-    """The cells with values of both graphs in one language, or in none on either side; classes do not count."""
-    cell = ["row", "column"]
-    texts = both.filter((pl.col("datatype") != RESOURCE) & (pl.col("key") != ""))
-    by_language = texts.group_by(*cell, "language").agg(
-        (pl.col("side") == 0).any().alias("one"), (pl.col("side") == 1).any().alias("two")
-    )
-    plain = pl.col("language") == ""
-    one, two = pl.col("one"), pl.col("two")
-    is_comparable = (one & two).any() | ((one & plain).any() & two.any()) | ((two & plain).any() & one.any())
-    return by_language.group_by(cell).agg(is_comparable.alias("yes")).filter("yes").select(cell)
-
-
-def _same(both: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The cells in which both graphs write one value in two ways; and the spellings to leave out: cell, side, key."""
-    cell = ["row", "column"]
-    texts = both.filter((pl.col("datatype") != RESOURCE) & (pl.col("key") != ""))
-    distinct = texts.select("value", "datatype").unique(maintain_order=True).with_row_index("reading")
-    readings = read_values(distinct)
-    texts = texts.join(distinct, on=["value", "datatype"]).select(*cell, "side", "key", "reading")
-    one, two = (texts.filter(side=side).drop("side") for side in (0, 1))
-    pairs = one.join(two, on=cell)
-    # Values repeat, so each pair is compared once.
-    compared = pairs.select("reading", "reading_right").unique()
-    kept = [compare(readings[first], readings[second]) for first, second in compared.iter_rows()]
-    numbers = pl.Series("keep", [None if keep is None else keep.value for keep in kept], dtype=pl.Int8)
-    pairs = pairs.join(compared.with_columns(numbers).drop_nulls("keep"), on=["reading", "reading_right"])
-    sides = pl.lit(1, dtype=pl.Int8).alias("side"), pl.lit(0, dtype=pl.Int8).alias("side")
-    spare = [
-        pairs.filter(keep=Keep.FIRST.value).select(*cell, sides[0], pl.col("key_right").alias("key")),
-        pairs.filter(keep=Keep.SECOND.value).select(*cell, sides[1], "key"),
-    ]
-    return pairs.select(cell).unique(), pl.concat(spare)
-
-
-def _containing(both: pl.DataFrame) -> pl.DataFrame:
-    """The cells in which a text of one graph contains one of the other."""
-    cell = ["row", "column"]
-    texts = both.filter(pl.col("key").str.starts_with("s:")).select(*cell, "side", pl.col("key").str.slice(2))
-    one, two = (texts.filter(side=side).drop("side") for side in (0, 1))
-    long, other = pl.col("key"), pl.col("key_right")
-    within = [
-        (short.str.len_chars() >= FEWEST_LETTERS) & longer.str.contains(short, literal=True)
-        for longer, short in ((long, other), (other, long))
-    ]
-    return one.join(two, on=cell).filter(within[0] | within[1]).select(cell).unique()
-
-
 def _titles(names: Iterable[str]) -> list[str]:
     """Short names of attributes as titles of columns, the whole identifier where a short one is taken."""
     taken = {"row", *FIXED, OTHER}  # "row" counts them while the table is made
@@ -331,23 +226,12 @@ def _titles(names: Iterable[str]) -> list[str]:
 
 
 def _ways(name: str) -> Iterable[str]:
-    yield _short(name)
+    yield short_name(name)
     yield name
     number = 2
     while True:
         yield f"{name} ({number})"
         number += 1
-
-
-def _short(name: str) -> str:
-    return local_name(name) if "://" in name or name.startswith("urn:") else name
-
-
-def _equal_names(source: Sequence[str], target: Sequence[str]) -> Iterable[tuple[str, str]]:
-    others: dict[str, list[str]] = {}
-    for name in target:
-        others.setdefault(_short(name).casefold(), []).append(name)
-    return ((name, other) for name in source for other in others.get(_short(name).casefold(), ()))
 
 
 def _own_name(name: str, pair: GraphPair) -> str:

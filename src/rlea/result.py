@@ -295,9 +295,10 @@ def write(folder: str | Path, result: Result, *, formats: Sequence[str] = ()) ->
     True
     """
     from rlea.agent.trace import DECISIONS
-    from rlea.config import PATHS, RUN_CONFIG, config_text
+    from rlea.config import config_text, input_paths
     from rlea.evaluation.gold_ranks import GOLD_RANKS
     from rlea.io.writers import ALWAYS, LinkRows, MappingSet, justification_of, write_links
+    from rlea.io.writers.run_folder import RUN_CONFIG
     from rlea.io.writers.schema import schema_files, schema_sssom
     from rlea.io.writers.tsv import put_links_tsv
     from rlea.record import DOUBTFUL
@@ -328,19 +329,16 @@ def write(folder: str | Path, result: Result, *, formats: Sequence[str] = ()) ->
     extra |= schema_sssom(result.schema, {*pair.source.attributes, *pair.target.attributes}, about)
     rows = LinkRows.of(result.matching, pair.source, pair.target)
     wanted = tuple(dict.fromkeys([*ALWAYS, *formats]))
-    places = {**pair.inputs, "agent": settings.agent, "encoder": settings.encoder}
-    inputs = [path for name, path in places.items() if name in PATHS and path]
-    inputs += [name for name in settings.embedding if name not in MODELS]
-    return write_links(folder, rows, formats=wanted, about=about, extra=extra, record=record, inputs=inputs)
+    made_from = input_paths(pair.inputs, settings)
+    return write_links(folder, rows, formats=wanted, about=about, extra=extra, record=record, inputs=made_from)
 
 
 def check_output(folder: str | Path, inputs: Iterable[str | Path | None] = (), formats: Sequence[str] = ()) -> None:
     """Refuse a folder where `write` would destroy an input or a file of somebody else's: asked before the work."""
     from rlea.agent.trace import DECISIONS
-    from rlea.config import RUN_CONFIG
     from rlea.evaluation.gold_ranks import GOLD_RANKS
     from rlea.io.writers import ALWAYS, LINK_FILES
-    from rlea.io.writers.run_folder import check_free
+    from rlea.io.writers.run_folder import RUN_CONFIG, check_free
     from rlea.io.writers.schema import SCHEMA_FILES, SCHEMA_SSSOM
     from rlea.record import DOUBTFUL
 

@@ -8,7 +8,7 @@ run has not found follows from the others.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from rlea.errors import InputError
 from rlea.graph import GraphPair, KnowledgeGraph
 from rlea.graph.cannot_link import bits_of
 from rlea.io.apart import read_apart
-from rlea.io.read import read_one, row_options
+from rlea.io.read import read_one, row_inputs, row_options
 from rlea.pipeline import align
 from rlea.progress import Progress, silent
 from rlea.settings import AlignSettings
@@ -48,7 +48,8 @@ class SeveralResult:
     clusters: list[Cluster]
     links: Mapping[tuple[int, int], Matching]  # what the runs of every two graphs found
     confidences: Mapping[tuple[int, int], float]  # of all pairs of members of a cluster
-    inputs: Mapping[str, str] = field(default_factory=dict)  # files of what must not be linked
+    settings: AlignSettings
+    inputs: Mapping[str, str] = field(default_factory=dict)  # as those of a pair; `others` has a line for each
 
     def __len__(self) -> int:
         return len(self.clusters)
@@ -107,14 +108,17 @@ class SeveralResult:
         return {"graphs": len(self.graphs), "clusters": len(self.clusters), "pairwise": rows}
 
     def write(self, folder: str | Path) -> list[Path]:
-        """clusters.tsv, pairs.tsv and run.json: all of them or none."""
+        """clusters.tsv, pairs.tsv, run.toml and run.json: all of them or none."""
+        from rlea.config import config_text, input_paths
         from rlea.io.writers.clusters import write_clusters
 
         prints = {name: graph.fingerprint for name, graph in zip(self.names, self.graphs, strict=True)}
         members = ("cluster", "graph", "entity", "label", "confidence"), self.cluster_rows()
         pairs = ("graph", "one", "other_graph", "other", "confidence"), self.pair_rows()
-        facts = {"result": self.summary(), "inputs": dict(self.inputs), "fingerprints": prints}
-        return write_clusters(folder, members, pairs, facts)
+        facts = {"result": self.summary(), "settings": asdict(self.settings), "inputs": dict(self.inputs)}
+        facts |= {"fingerprints": prints}
+        config, paths = config_text(self.settings, self.inputs), input_paths(self.inputs, self.settings)
+        return write_clusters(folder, members, pairs, facts, config, paths)
 
 
 def align_several(
@@ -169,7 +173,11 @@ def align_several(
         for cluster in clusters
         for ends in combinations(cluster.members, 2)
     }
-    return SeveralResult(own, names, clusters, links, inner, dict(apart.inputs))
+    inputs = dict(apart.inputs) | row_inputs(id_column, name_column, columns)
+    places = [path["graph"] for _, path in read if path]
+    if len(places) == len(own):  # a run of some of them would be another one
+        inputs |= {"source": places[0], "target": places[1], "others": "\n".join(places[2:])}
+    return SeveralResult(own, names, clusters, links, inner, settings, inputs)
 
 
 def refuse_pairwise(given: Mapping[str, object]) -> None:

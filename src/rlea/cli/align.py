@@ -201,12 +201,14 @@ def align(
     from rlea.deciders import Clock
     from rlea.graph.masking import parse_hidden
     from rlea.io.writers import check_formats
-    from rlea.io.writers.run_folder import claimed
+    from rlea.io.writers.clusters import CLUSTER_FILES
+    from rlea.io.writers.run_folder import check_free, claimed
     from rlea.plan import plan_stages
     from rlea.settings import AlignSettings, check_settings
 
-    if options.is_given(context, "source") and not options.is_given(context, "target"):
-        target = None  # that of a configuration belongs to its own source
+    if options.is_given(context, "source"):  # the others of a configuration belong to its own source
+        target = target if options.is_given(context, "target") else None
+        others = others if options.is_given(context, "others") else None
     formats = check_formats(format)
     with claimed(output), progress_bars(quiet or json_, verbose=verbose, log=log) as report:
         settings = AlignSettings(
@@ -231,10 +233,15 @@ def align(
         check_settings(settings, output=None if output is None else output / "links.tsv", device=device)
         if output is not None:
             inputs = (source, target, *(others or ()), seeds, valid, gold, different, source_query, target_query)
-            pipeline.check_output(output, (*inputs, agent, encoder, *settings.embedding), formats)
+            inputs = (*inputs, agent, encoder, *settings.embedding)
+            if others:
+                check_free(output, CLUSTER_FILES, [one for one in inputs if one])
+            else:
+                pipeline.check_output(output, inputs, formats)
         if others and target is not None:
             given: dict[str, object] = {"--seeds": seeds, "--valid": valid, "--gold": gold, "--fold": fold}
-            given |= {"--verdicts": verdicts}
+            given |= {"--verdicts": verdicts, "--source-query": source_query, "--target-query": target_query}
+            given |= {"--format": format or None}
             rows: dict[str, Any] = {"id_column": id_column, "name_column": name_column, "columns": columns}
             rows |= {"different": different, "disjoint": disjoint}
             answer_several([source, target, *others], rows, settings, given, report, output, json_)
@@ -383,4 +390,7 @@ def merge_run(
         err.print(f"[yellow]Note:[/yellow] {as_text(note)}.")
     counts = [counted(summary["entities"], "entity"), f"{summary['joined']:,} joined"]
     out.print(", ".join([*counts, counted(summary["conflicts"], "conflict")]), highlight=False)
+    if summary["renamed"]:
+        told = sorted(" = ".join(names) for names in summary["renamed"])
+        out.print("Columns that are one: " + as_text(", ".join(told)), highlight=False)
     out.print("Written: " + as_text(", ".join(summary["written"])), soft_wrap=True, highlight=False)

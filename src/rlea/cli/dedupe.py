@@ -15,6 +15,7 @@ from rlea.cli.options import (
     INPUT,
     OUTPUT,
     ColumnList,
+    Config,
     Disjoint,
     IdColumn,
     Json,
@@ -44,22 +45,28 @@ def dedupe(
     ] = None,
     disjoint: Disjoint = None,
     output: Annotated[
-        Path | None, typer.Option(help="Folder for clusters.tsv, pairs.tsv and run.json.", rich_help_panel=OUTPUT)
+        Path | None,
+        typer.Option(help="Folder for clusters.tsv, pairs.tsv and the record.", rich_help_panel=OUTPUT),
     ] = None,
+    config: Config = None,
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Find entities of one graph or table that are the same thing.
 
-    Example:  rlea dedupe customers.csv --output out
+    Examples:
+
+      rlea dedupe customers.csv --output out
+
+      rlea dedupe --config out/run.toml --output again
     """
     from rlea import duplicates
-    from rlea.io.writers.clusters import CLUSTERS, PAIRS
+    from rlea.io.writers.clusters import CLUSTER_FILES
     from rlea.io.writers.run_folder import check_free, claimed
 
     with claimed(output), progress_bars(quiet or json_) as report:
         if output is not None:
-            check_free(output, (CLUSTERS, PAIRS), [graph, *(path for path in (different, disjoint) if path)])
+            check_free(output, CLUSTER_FILES, [graph, *(path for path in (different, disjoint) if path)])
         found = duplicates.dedupe(
             graph,
             id_column=id_column,

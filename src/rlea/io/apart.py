@@ -12,7 +12,7 @@ from rlea.graph import GraphPair, KnowledgeGraph
 from rlea.graph.cannot_link import CannotLink, class_bits, members_of
 from rlea.io.readers.link_files import LinkFile, read_link_rows
 from rlea.io.readers.memory import links_in_memory
-from rlea.io.readers.places import is_path
+from rlea.io.readers.places import check_there, is_path
 from rlea.io.readers.rdf import RDF_FORMATS, parse_rdf
 from rlea.io.readers.text import error_at, shown, suffix_of
 
@@ -48,6 +48,9 @@ def read_apart(different: Any, disjoint: Any, graphs: Sequence[KnowledgeGraph], 
         for name, value in (("different", different), ("disjoint", disjoint))
         if value is not None and is_path(value)
     )
+    for value in (different, disjoint):
+        if is_path(value):
+            check_there(value)
     pairs, classes = list[tuple[Place, Place]](), list[tuple[str, str]]()
     if different is not None:
         rows = read_pairs(different, "different")

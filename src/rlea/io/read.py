@@ -15,7 +15,7 @@ from rlea.io.readers import read_pair
 from rlea.io.readers.link_files import LinkFile, read_link_rows
 from rlea.io.readers.links import ONE_TO_ONE, check_cardinality, make_pair
 from rlea.io.readers.memory import graph_in_memory, links_in_memory
-from rlea.io.readers.places import is_elsewhere, is_path, is_paths, read_place, recorded, short_name
+from rlea.io.readers.places import check_there, is_elsewhere, is_path, is_paths, read_place, recorded, short_name
 from rlea.io.readers.row_files import STANDARD_INPUT
 from rlea.io.readers.rows import GUESS, RowOptions
 from rlea.io.readers.sparql import LIMIT, is_endpoint
@@ -84,15 +84,7 @@ def read(
     if endpoint_limit != LIMIT:
         inputs["endpoint_limit"] = str(endpoint_limit)
     rows = row_options(id_column, name_column, columns)
-    inputs |= {
-        key: text
-        for key, text in {
-            "id_column": id_column,
-            "name_column": name_column,
-            "columns": ",".join(rows[0].columns),
-        }.items()
-        if text
-    }
+    inputs |= row_inputs(id_column, name_column, columns)
     endpoints = [side for side in queries if is_path(given[side]) and is_endpoint(str(given[side]))]
     options = {f"--{side}-query": queries[side] is not None and side not in endpoints for side in queries}
     for option, is_wrong in {**options, "--endpoint-limit": endpoint_limit != LIMIT and not endpoints}.items():
@@ -108,6 +100,7 @@ def read(
             inputs = {"demo": "yes"}
         elif fold is not None:
             inputs["fold"] = fold
+        check_there(source)
         pair = replace(read_pair(source, fold), inputs=inputs)
         for side, graph in (("source", pair.source), ("target", pair.target)):
             check_lengths(graph, f"the {side} graph")
@@ -152,6 +145,13 @@ def row_options(
     return [RowOptions(one, name, kept) for one, name in zip(*each, strict=True)]
 
 
+def row_inputs(id_column: str, name_column: str, columns: str | Sequence[str]) -> dict[str, str]:
+    """The same as a record has it; what is not given is left out."""
+    kept = row_options("", "", columns)[0].columns
+    given = {"id_column": id_column, "name_column": name_column, "columns": ",".join(kept)}
+    return {key: text for key, text in given.items() if text}
+
+
 def _names_of(rows: Sequence[RowOptions], field: str) -> list[str]:
     return [getattr(one, field) for one in rows]
 
@@ -167,6 +167,8 @@ def _of_each(text: str, option: str, num_tables: int) -> list[str]:
 
 
 def _read_links(value: Any, name: str) -> LinkFile:
+    if is_path(value):
+        check_there(value)
     rows = read_link_rows(value) if is_path(value) else links_in_memory(value, name)
     if not len(rows):
         raise InputError("holds no links", path=rows.path, remedy="give at least one pair of entities")
@@ -193,5 +195,6 @@ def read_one(
     if is_path(graph) or is_paths(graph):
         own = read_place(graph, rows=rows, progress=progress)
         check_lengths(own, "the graph")
-        return own, {"graph": recorded(graph)} if is_path(graph) else {}
+        is_recorded = is_path(graph) and str(graph) != STANDARD_INPUT
+        return own, {"graph": recorded(graph)} if is_recorded else {}
     return graph_in_memory(graph, "graph"), {}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from difflib import get_close_matches
+from itertools import islice
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -12,12 +14,15 @@ from rlea.errors import InputError
 from rlea.graph import KnowledgeGraph
 from rlea.graph.names import NAMED, local_name, names_by_attribute
 from rlea.io.readers import read_graph
+from rlea.io.readers.row_files import STANDARD_INPUT
 from rlea.io.readers.rows import GUESS, RowOptions
 from rlea.io.readers.several import is_pattern, read_files
 from rlea.io.readers.sparql import LIMIT, is_endpoint, read_endpoint
 from rlea.io.readers.text import shown
 from rlea.io.readers.web import download, is_url
 from rlea.progress import Progress, silent
+
+MOST_BESIDE = 1000  # names of a folder that are compared with one that is not there
 
 
 def is_path(value: Any) -> bool:
@@ -35,6 +40,19 @@ def is_paths(value: Any) -> bool:
 def is_elsewhere(text: str) -> bool:
     """Whether a text names a graph, and yet no file or folder."""
     return is_url(text) or is_endpoint(text) or is_pattern(text)
+
+
+def check_there(place: Any) -> None:
+    """Refuse a file or folder that is not there, if one beside it is called nearly so: that is told.
+
+    Whatever else is wrong is for its reader to say.
+    """
+    path = Path(place)
+    if str(place) == STANDARD_INPUT or is_elsewhere(str(place)) or path.exists() or not path.parent.is_dir():
+        return
+    beside = [one.name for one in islice(path.parent.iterdir(), MOST_BESIDE)]
+    for name in get_close_matches(path.name, sorted(beside), n=1):
+        raise InputError("there is no such file or folder", path=path, remedy=f"did you mean {path.with_name(name)}")
 
 
 def read_place(
@@ -60,6 +78,7 @@ def read_place(
         graph = read_graph(path, rows)
         graph = replace(graph, notes=(*notes, *graph.notes))
     else:
+        check_there(place)
         graph = read_graph(place, rows)
     first = str(place[0] if is_paths(place) else place)
     title = short_name(first) if is_elsewhere(first) else Path(first).name

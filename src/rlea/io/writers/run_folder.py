@@ -22,6 +22,7 @@ from rlea.io.writers.atomic import made_folder, staged
 from rlea.record import as_dict, as_json
 
 RECORD = "run.json"
+RUN_CONFIG = "run.toml"  # beside it: the options
 OTHER = "name a new folder for the output, or move the file away"
 _JOURNAL = ".rlea-writing.json"  # what is being renamed: after a kill, these files are of a run as well
 _LEFTOVER = re.compile(r"\.rlea-[0-9a-f]{16}\.tmp")
