@@ -22,7 +22,7 @@ graph search matching clusters verdicts
 io models
 evidence evaluation
 paper agent matchers deciders
-views settings config plan same_values merging result pipeline serve review duplicates several
+views settings config plan same_values merging result pipeline resumed serve review update duplicates several
 experiments commands
 cli
 """

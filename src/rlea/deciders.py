@@ -20,6 +20,7 @@ from rlea.progress import Progress, silent
 
 if TYPE_CHECKING:
     from rlea.agent.agent import Aligner
+    from rlea.agent.kept import Kept
     from rlea.agent.overlap import RightLinks
     from rlea.agent.trace import Trace
     from rlea.graph import GraphPair, Ids
@@ -60,6 +61,7 @@ class Decision:
     contributions: Callable[[Matching], list[dict[str, Any]]] | None = None  # what channels contributed to links
     right: RightLinks | None = None  # how many of the links are; None where confidences are not calibrated
     recall: float = 1.0  # share of all right links that are among them, as far as is known
+    kept: Kept | None = None  # what the run keeps so that it can go on
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,6 +261,7 @@ def by_agent(inputs: Inputs) -> Decision:
     settings = inputs.settings
     if is_paper(settings):
         return by_paper(inputs)
+    from rlea.agent.kept import Kept
     from rlea.agent.trace import Trace
     from rlea.evidence import PARIS, VECTORS
     from rlea.evidence.contribution import contributions, feature_columns, readable_features
@@ -289,6 +292,7 @@ def by_agent(inputs: Inputs) -> Decision:
         lambda links: contributions(channels, links, list(wanted), pools),
         outcome.right,
         outcome.recall,
+        None if outcome.rating is None or settings.matcher != "fused" else Kept.of(aligner, outcome.rating),
     )
 
 
