@@ -20,14 +20,28 @@ from rlea.settings import AlignSettings, suggest
 
 RUN_CONFIG = "run.toml"  # in the folder of a run
 INPUTS = (
-    *("source", "target", "fold", "seeds", "valid", "gold", "different", "disjoint", "verdicts", "source_query"),
+    *("source", "target", "add_source", "add_target", "fold", "seeds", "valid", "gold", "different", "disjoint"),
+    *("verdicts", "source_query"),
     *("target_query", "endpoint_limit", "id_column", "name_column", "columns"),
 )
 NUMBERS = ("endpoint_limit",)
-LISTS = ("verdicts",)  # inputs that there may be several of, a line each
+LISTS = ("verdicts", "add_source", "add_target")  # inputs that there may be several of, a line each
 CALLED = {"id": "id_column", "name": "name_column"}  # options whose parameter is called otherwise
 PATHS = (
-    *("source", "target", "others", "seeds", "valid", "gold", "different", "disjoint", "verdicts", "source_query"),
+    *(
+        "source",
+        "target",
+        "add_source",
+        "add_target",
+        "others",
+        "seeds",
+        "valid",
+        "gold",
+        "different",
+        "disjoint",
+        "verdicts",
+        "source_query",
+    ),
     *("target_query", "agent", "encoder", "embedding", "output", "log"),
 )
 _HALF = re.compile("[\ud800-\udfff]")

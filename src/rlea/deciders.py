@@ -6,7 +6,7 @@ A decider is a function of `Inputs`, which hold no gold link, and returns a `Dec
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rlea.agent.kept import Kept
     from rlea.agent.overlap import RightLinks
     from rlea.agent.trace import Trace
+    from rlea.evidence.channel import Channel
     from rlea.graph import GraphPair, Ids
     from rlea.matching import Matching, Task
     from rlea.paper.agent import Agent
@@ -275,11 +276,7 @@ def by_agent(inputs: Inputs) -> Decision:
     wanted = dict.fromkeys([*aligner.channels, *([VECTORS] if vectors else []), *(one.name for one in channels)])
     about = {
         "bootstrap": outcome.bootstrap.as_dict(),
-        "evidence": [
-            {"channel": one.name, "columns": list(one.columns), "meanings": list(one.meanings or one.columns)}
-            | {key: value for key, value in one.info.items() if key != "schema"}
-            for one in channels
-        ],
+        "evidence": tell_channels(channels),
         "agent": {"history": aligner.history, "calibration": asdict(aligner.calibration)}
         | {"weights": asdict(aligner.weights), "file": settings.agent},
     }
@@ -294,6 +291,15 @@ def by_agent(inputs: Inputs) -> Decision:
         outcome.recall,
         None if outcome.rating is None or settings.matcher != "fused" else Kept.of(aligner, outcome.rating),
     )
+
+
+def tell_channels(channels: Sequence[Channel]) -> list[dict[str, Any]]:
+    """What every channel is, for the record."""
+    return [
+        {"channel": one.name, "columns": list(one.columns), "meanings": list(one.meanings or one.columns)}
+        | {key: value for key, value in one.info.items() if key != "schema"}
+        for one in channels
+    ]
 
 
 def train_agent(inputs: Inputs) -> tuple[Aligner, list[Embeddings], dict[str, Any]]:

@@ -86,19 +86,22 @@ class Resumed:
 
     def live(self) -> LiveRun:
         """The run as one that answers change at once."""
-        inputs, settings = self.inputs, self.settings
-        if self.kept is not None:
-            more: dict[str, Any] = {"pool": settings.pool, "progress": inputs.progress}
-            return LiveRun.resume(self.kept, inputs.pair, self.links, inputs.vectors, **more)
-        aligner, vectors, _ = train_agent(inputs)
-        outcome = aligner.decide(
-            inputs.pair, inputs.source_ids, inputs.target_ids, vectors, progress=inputs.progress
-        )
-        if outcome.state is None:
-            raise InputError("there is nothing to decide", remedy="give entities without a seed on both sides")
-        return LiveRun(aligner, outcome.state(), self.links)
+        return go_on(self.inputs, self.kept, self.links)[0]
 
     @property
     def least(self) -> float:
         """The lowest confidence of a link that the run has kept; 1 if it has kept none."""
         return float(np.min(self.run.confidences, initial=1.0))
+
+
+def go_on(inputs: Inputs, kept: Kept | None, links: Matching) -> tuple[LiveRun, Kept]:
+    """A run with links as they stand, by what it kept, and what it keeps now; without, the agent learns again."""
+    if kept is not None:
+        more: dict[str, Any] = {"pool": inputs.settings.pool, "progress": inputs.progress}
+        return LiveRun.resume(kept, inputs.pair, links, inputs.vectors, **more), kept
+    aligner, vectors, _ = train_agent(inputs)
+    pools = inputs.source_ids, inputs.target_ids
+    outcome = aligner.decide(inputs.pair, *pools, vectors, progress=inputs.progress)
+    if outcome.state is None or outcome.rating is None:
+        raise InputError("there is nothing to decide", remedy="give entities without a seed on both sides")
+    return LiveRun(aligner, outcome.state(), links), Kept.of(aligner, outcome.rating)

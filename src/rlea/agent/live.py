@@ -28,12 +28,14 @@ from rlea.graph.neighbourhood import Neighbourhood
 from rlea.matching import Matching
 from rlea.progress import Progress, silent
 from rlea.search.embeddings import Embeddings
+from rlea.search.pairs import is_near
 
 Doubles = NDArray[np.float64]
 
 MOST_AROUND = 40  # neighbours of an entity that are decided again, those that identify best; a hub has more
 MOST_ROUNDS = 3  # of deciding again what is around links that changed
 CHANGED = 0.05  # change of a confidence that is worth telling
+MOST_RIVALS = 3  # best candidates of a new entity that are decided again with it
 MOST_REMEMBERED = 20  # answers that can be taken back one after the other without deciding again
 SLACK = 1e-4  # confidences are kept this far from 0 and 1 where their logits are taken
 
@@ -119,6 +121,11 @@ class LiveRun:
         return f"LiveRun({len(self.links)} links, {len(self.answers)} answers)"
 
     @property
+    def state(self) -> State:
+        """What deciding again takes."""
+        return self._state
+
+    @property
     def links(self) -> Matching:
         """All links as they stand: those of the agent with corrected confidences, accepted ones with 1."""
         source_ids = np.flatnonzero(self._target_of >= 0).astype(np.int32)
@@ -131,6 +138,29 @@ class LiveRun:
     def answer(self, source_id: int, target_id: int, *, is_right: bool) -> list[Change]:
         """Take what is known of a pair now, and decide again what it touches."""
         return self.answer_all([(source_id, target_id, is_right)])
+
+    def decide_about(self, source_ids: Ids, target_ids: Ids) -> list[Change]:
+        """Decide about entities that are new, or of which more is known now, and again about what they touch.
+
+        That are their neighbours, their best candidates, and what all of these are linked to.
+        """
+        before = self._target_of.copy(), self._confidence_of.copy()
+        state, graphs = self._state, self._graphs
+        ends = np.zeros(graphs.num_source, np.bool_), np.zeros(graphs.num_target, np.bool_)
+        for part, ids in zip(ends, (source_ids, target_ids), strict=True):
+            part[ids] = True
+        own = state.some(*ends)
+        pairs = state.proposals.some(own)
+        pairs = pairs.some(is_near(pairs, state.described.logits[own], MOST_RIVALS))
+        touched = {(source, int(self._target_of[source])) for source in source_ids.tolist()}
+        touched |= {(int(self._source_of[target]), target) for target in target_ids.tolist()}
+        touched |= {(source, -1) for source in pairs.source_ids.tolist()}
+        touched |= {(-1, target) for target in pairs.target_ids.tolist()}
+        if touched:
+            self._decide_around(touched)
+        self._past.clear()
+        self._remember()
+        return self._changes_since(*before)
 
     def become(self, answers: Mapping[tuple[int, int], bool]) -> list[Change]:
         """Take these answers and no others: what is new among them counts, what is not there any more is taken back.
@@ -204,7 +234,8 @@ class LiveRun:
         before = self._target_of.copy(), self._confidence_of.copy()
         known = self._past.get(frozenset(self.answers.items()))
         if known is not None:
-            self._target_of, self._source_of, self._confidence_of = (part.copy() for part in known)
+            self._target_of, self._source_of = known[0].copy(), known[1].copy()
+            self._confidence_of = known[2].copy()
         else:
             self._decide_around(touched)
             self._remember()

@@ -98,7 +98,9 @@ class Rater:
     def as_arrays(self) -> dict[str, NDArray[Any]]:
         """All of it as named arrays. Between two links of one confidence the others say nothing more."""
         same = np.zeros(len(self.scores), np.bool_)
-        same[1:-1] = (self.confidences[1:-1] == self.confidences[:-2]) & (self.confidences[1:-1] == self.confidences[2:])
+        same[1:-1] = (self.confidences[1:-1] == self.confidences[:-2]) & (
+            self.confidences[1:-1] == self.confidences[2:]
+        )
         counts = np.array([len(part) for part in self.segments.knots], np.int64)
         return {
             "used": self.used,

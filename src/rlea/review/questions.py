@@ -58,7 +58,7 @@ class Questions:
 
     def joined(self, run: Run, source: Ids, target: Ids) -> Questions:
         """The same with pairs at the end that the run has not decided on."""
-        channels, says, margins = _opinions(run, source, target)
+        _, says, margins = _opinions(run, source, target)
         return replace(
             self,
             source_ids=np.concatenate([self.source_ids, source]),

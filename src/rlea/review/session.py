@@ -18,10 +18,10 @@ from rlea.graph import GraphPair, KnowledgeGraph
 from rlea.graph.names import local_name, plain
 from rlea.progress import Progress, silent
 from rlea.record import as_dict, is_number
+from rlea.resumed import why_not
 from rlea.review.card import make_card
 from rlea.review.live import DECIDING, MAKING, READY, Decided, LiveAnswers
 from rlea.review.questions import DEFAULT_ORDER, ORDERS, Questions, in_order
-from rlea.resumed import why_not
 from rlea.serve.facts import Facts
 from rlea.verdicts import Entry, Verdicts, VerdictStore, resolve
 from rlea.views.explain import Run
