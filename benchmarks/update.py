@@ -94,9 +94,10 @@ def main() -> None:
     if not has_data(options):
         return
     from rlea.graph import Links
+    from rlea.io.read import read_demo
     from rlea.io.readers import read_pair
 
-    pair = read_pair(options.data / options.pair)
+    pair = read_demo() if options.pair == "demo" else read_pair(options.data / options.pair)
     gold = Links.union([pair.train, pair.valid, pair.test])
     command = f"update.py --pair {options.pair} --batches {options.batches} --seed {options.seed} --data DATA"
     facts = {"pair": options.pair, "start": START, "fingerprint": pair.fingerprint, "seed": options.seed}

@@ -37,9 +37,12 @@ def lines_of(side, people, *, spelt=str):
         who = f"<http://{side}.org/p{k:03}>"
         lines.append(f"{who} <{LABEL}> {json.dumps(spelt(name_of(k)))} .")
         lines.append(f'{who} <http://{side}.org/born> "{1900 + (13 * k) % 97}" .')
-        for other in {(k + 1) % (PEOPLE + 10), (3 * k + 5) % (PEOPLE + 10)} - {k}:
-            if other in people or other < min(people):
-                lines.append(f"{who} <http://{side}.org/knows> <http://{side}.org/p{other:03}> .")
+        known = sorted({(k + 1) % (PEOPLE + 10), (3 * k + 5) % (PEOPLE + 10)} - {k})
+        lines += [
+            f"{who} <http://{side}.org/knows> <http://{side}.org/p{other:03}> ."
+            for other in known
+            if other in people or other < min(people)
+        ]
     return lines
 
 
@@ -165,7 +168,7 @@ def test_an_updated_run_is_a_run_like_any_other(files, both, tmp_path):
     assert third.changes == []
 
 
-# ---- graphs -----------------------------------------------------------------------------------------------------------
+# ---- graphs ---------------------------------------------------------------------------------------------------------
 
 
 def test_a_union_is_what_reading_at_once_gives():
@@ -193,7 +196,7 @@ def test_news_are_what_was_not_known():
     assert [whole.entities[k] for k in news.told_of] == ["b"]
 
 
-# ---- as a person runs it ----------------------------------------------------------------------------------------------
+# ---- as a person runs it --------------------------------------------------------------------------------------------
 
 
 def test_the_command(files, run_cli, tmp_path):
