@@ -11,7 +11,7 @@ confidence are right, never how many links are.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -78,6 +78,8 @@ class LiveRun:
             part[ids] = True
         self.answers: dict[tuple[int, int], bool] = {}
         self._asked: dict[tuple[int, int], float] = {}  # confidence of each pair when its answer came
+        # Called with the changes so far after a round: the first decides neighbours, later ones what these touch.
+        self.on_round: Callable[[list[Change]], None] = lambda changes: None
         # The links after the last few answers, by all answers then: to take one back is to go back.
         self._past: dict[frozenset[tuple[tuple[int, int], bool]], tuple[Ids, Ids, Doubles]] = {}
         self._remember()
@@ -237,7 +239,7 @@ class LiveRun:
             self._target_of, self._source_of = known[0].copy(), known[1].copy()
             self._confidence_of = known[2].copy()
         else:
-            self._decide_around(touched)
+            self._decide_around(touched, lambda: self.on_round(self._changes_since(*before)))
             self._remember()
         return self._changes_since(*before)
 
@@ -247,7 +249,7 @@ class LiveRun:
         while len(self._past) > MOST_REMEMBERED:
             del self._past[next(iter(self._past))]
 
-    def _decide_around(self, touched: set[tuple[int, int]]) -> None:
+    def _decide_around(self, touched: set[tuple[int, int]], tell: Callable[[], None] = lambda: None) -> None:
         accepted = [pair for pair, is_right in self.answers.items() if is_right]
         seeds = Links.union([self._state.problem.seeds, Links.of(*_columns(accepted))])
         rejected = [pair for pair, is_right in self.answers.items() if not is_right]
@@ -276,6 +278,7 @@ class LiveRun:
             touched = {pair for pair in moved | {(source, now[source]) for source, _ in moved} if pair[1] >= 0}
             if not touched:
                 break
+            tell()
 
     def _changes_since(self, target_of: Ids, confidence_of: Doubles) -> list[Change]:
         """How links differ from what they were."""

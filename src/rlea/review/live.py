@@ -140,6 +140,9 @@ class LiveAnswers:
                     reason = told
                     break
                 self.decided = told
+                if kind == DECIDING:  # more is to come
+                    self._changed.notify_all()
+                    continue
                 self._is_under_way = False
                 self.status = READY if self._wanted == self._sent else DECIDING
                 self._changed.notify_all()
@@ -159,6 +162,13 @@ def _serve(folder: str, connection: Connection) -> None:
     try:
         live = Resumed.open(folder).live()
         connection.send((READY, Decided(live.links, (), 0.0)))
+        start = 0.0
+
+        def tell(changes: Sequence[Change]) -> None:
+            """What the neighbours make of it, while what these touch is still decided."""
+            connection.send((DECIDING, Decided(live.links, changes, time.perf_counter() - start)))
+
+        live.on_round = tell
         while True:
             answers = connection.recv()
             start = time.perf_counter()
