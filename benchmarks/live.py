@@ -10,9 +10,11 @@ want the cores, only the latter compare.
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 
@@ -36,8 +38,6 @@ def answer(live, source, target, is_right):
 
 def rows_of(runs, questions):
     """A row for every run."""
-    from pathlib import Path
-
     from rlea.agent.kept import KEPT
     from rlea.resumed import Resumed
 
@@ -70,7 +70,9 @@ def main() -> None:
         print("skipped: --runs names folders of runs")
         return
     command = f"live.py --runs {','.join('RUN' for _ in runs)} --questions {options.questions}"
-    keep_rows(options.json, command, rows_of(runs, options.questions))
+    records = [json.loads((Path(run) / "run.json").read_text(encoding="utf-8")) for run in runs]
+    fingerprints = [record["fingerprint"] for record in records]
+    keep_rows(options.json, command, rows_of(runs, options.questions), fingerprints=fingerprints)
 
 
 if __name__ == "__main__":
