@@ -539,6 +539,23 @@ def live_cost() -> str:
     return f"{table}\n\n{told}"
 
 
+def update_cost() -> str:
+    record = load("update.json")
+    head = ["", "entities that are new", "links", "gold links there", "F1", "s", "s of the processor"]
+    rows = []
+    for row in record["rows"]:
+        new = f"{row['new']:,}" if "new" in row else "-"
+        costs = (f"{row[name]:.0f}" for name in ("seconds", "cpu_seconds"))
+        rows.append([row["step"], new, f"{row['links']:,}", f"{row['gold']:,}", share(row["f1"]), *costs])
+    others = max(row["load"] for row in record["rows"])
+    told = (
+        f"Pair: {record['pair']}, without seeds; entities without a gold link are there from the start, and a link of "
+        f"theirs counts as wrong. Two cores, which up to {others:.0f} processes wanted: seconds of the processor compare "
+        f"(`python benchmarks/update.py`)."
+    )
+    return f"{slim(markdown_table(head, rows))}\n\n{told}"
+
+
 def main() -> None:
     pages = {
         ROOT / "README.md": {
@@ -572,6 +589,7 @@ def main() -> None:
         },
         ROOT / "docs" / "serve.md": {"reconcile": reconcile_table, "reconcile-cost": reconcile_cost},
         ROOT / "docs" / "review.md": {"review-size": review_size, "review-cost": review_cost, "live-cost": live_cost},
+        ROOT / "docs" / "update.md": {"update-cost": update_cost},
     }
     changed = False
     for path, tables in pages.items():
