@@ -550,8 +550,8 @@ def update_cost() -> str:
     others = max(row["load"] for row in record["rows"])
     told = (
         f"Pair: {record['pair']}, without seeds; entities without a gold link are there from the start, and a link of "
-        f"theirs counts as wrong. Two cores, which up to {others:.0f} processes wanted: seconds of the processor compare "
-        f"(`python benchmarks/update.py`)."
+        f"theirs counts as wrong. Two cores, which up to {others:.0f} processes wanted: seconds of the processor "
+        f"compare (`python benchmarks/update.py`)."
     )
     return f"{slim(markdown_table(head, rows))}\n\n{told}"
 
