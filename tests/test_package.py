@@ -22,7 +22,8 @@ graph search matching clusters verdicts
 io models
 evidence evaluation
 paper agent matchers deciders
-views settings config plan same_values same_cells shared_columns merging result pipeline serve review duplicates several
+views settings config plan same_values same_cells shared_columns merging result pipeline resumed serve review update
+duplicates several
 experiments commands
 cli
 """

@@ -19,14 +19,16 @@ from rlea.models import MODELS
 from rlea.settings import AlignSettings, suggest
 
 INPUTS = (
-    *("graph", "source", "target", "others", "fold", "seeds", "valid", "gold", "different", "disjoint", "verdicts"),
-    *("source_query", "target_query", "endpoint_limit", "id_column", "name_column", "columns"),
+    *("graph", "source", "target", "others", "add_source", "add_target", "fold", "seeds", "valid", "gold"),
+    *("different", "disjoint", "verdicts", "source_query", "target_query", "endpoint_limit"),
+    *("id_column", "name_column", "columns"),
 )
 NUMBERS = ("endpoint_limit",)
-LISTS = ("others", "verdicts")  # inputs that there may be several of, a line each
+LISTS = ("others", "verdicts", "add_source", "add_target")  # inputs that there may be several of, a line each
 CALLED = {"id": "id_column", "name": "name_column"}  # options whose parameter is called otherwise
 PATHS = (
-    *("graph", "source", "target", "others", "seeds", "valid", "gold", "different", "disjoint", "verdicts"),
+    *("graph", "source", "target", "others", "add_source", "add_target", "seeds", "valid", "gold"),
+    *("different", "disjoint", "verdicts"),
     *("source_query", "target_query", "agent", "encoder", "embedding", "output", "log"),
 )
 _HALF = re.compile("[\ud800-\udfff]")

@@ -6,7 +6,7 @@ A decider is a function of `Inputs`, which hold no gold link, and returns a `Dec
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -20,8 +20,10 @@ from rlea.progress import Progress, silent
 
 if TYPE_CHECKING:
     from rlea.agent.agent import Aligner
+    from rlea.agent.kept import Kept
     from rlea.agent.overlap import RightLinks
     from rlea.agent.trace import Trace
+    from rlea.evidence.channel import Channel
     from rlea.graph import GraphPair, Ids
     from rlea.matching import Matching, Task
     from rlea.paper.agent import Agent
@@ -60,6 +62,7 @@ class Decision:
     contributions: Callable[[Matching], list[dict[str, Any]]] | None = None  # what channels contributed to links
     right: RightLinks | None = None  # how many of the links are; None where confidences are not calibrated
     recall: float = 1.0  # share of all right links that are among them, as far as is known
+    kept: Kept | None = None  # what the run keeps so that it can go on
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,6 +262,7 @@ def by_agent(inputs: Inputs) -> Decision:
     settings = inputs.settings
     if is_paper(settings):
         return by_paper(inputs)
+    from rlea.agent.kept import Kept
     from rlea.agent.trace import Trace
     from rlea.evidence import PARIS, VECTORS
     from rlea.evidence.contribution import contributions, feature_columns, readable_features
@@ -272,11 +276,7 @@ def by_agent(inputs: Inputs) -> Decision:
     wanted = dict.fromkeys([*aligner.channels, *([VECTORS] if vectors else []), *(one.name for one in channels)])
     about = {
         "bootstrap": outcome.bootstrap.as_dict(),
-        "evidence": [
-            {"channel": one.name, "columns": list(one.columns), "meanings": list(one.meanings or one.columns)}
-            | {key: value for key, value in one.info.items() if key != "schema"}
-            for one in channels
-        ],
+        "evidence": tell_channels(channels),
         "agent": {"history": aligner.history, "calibration": asdict(aligner.calibration)}
         | {"weights": asdict(aligner.weights), "file": settings.agent},
     }
@@ -289,7 +289,17 @@ def by_agent(inputs: Inputs) -> Decision:
         lambda links: contributions(channels, links, list(wanted), pools),
         outcome.right,
         outcome.recall,
+        None if outcome.rating is None or settings.matcher != "fused" else Kept.of(aligner, outcome.rating),
     )
+
+
+def tell_channels(channels: Sequence[Channel]) -> list[dict[str, Any]]:
+    """What every channel is, for the record."""
+    return [
+        {"channel": one.name, "columns": list(one.columns), "meanings": list(one.meanings or one.columns)}
+        | {key: value for key, value in one.info.items() if key != "schema"}
+        for one in channels
+    ]
 
 
 def train_agent(inputs: Inputs) -> tuple[Aligner, list[Embeddings], dict[str, Any]]:

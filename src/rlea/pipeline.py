@@ -185,6 +185,7 @@ def conclude(pair: GraphPair, inputs: Inputs, decision: Decision, ranks: RankMet
         schema=decision.schema,
         doubtful=decision.matching.without(matching),
         overlap=overlap,
+        kept=decision.kept,
         **scores,
     )
 
@@ -198,7 +199,14 @@ def spread(result: Result, pair: GraphPair, merged: MergedPair) -> Result:
     counts = {"source": merged.source.num_merged, "target": merged.target.num_merged}
     more: dict[str, Any] = {"info": {**result.info, "merged": counts}, "matching": matching, "doubtful": doubtful}
     return replace(
-        result, pair=pair, trace=None, gold_ranks=None, coverage=None, links=judge(pair, matching, result), **more
+        result,
+        pair=pair,
+        trace=None,
+        kept=None,
+        gold_ranks=None,
+        coverage=None,
+        links=judge(pair, matching, result),
+        **more,
     )
 
 

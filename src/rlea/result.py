@@ -22,6 +22,7 @@ from rlea.settings import AlignSettings, evidence_uses
 if TYPE_CHECKING:
     import polars as pl
 
+    from rlea.agent.kept import Kept
     from rlea.agent.overlap import RightLinks
     from rlea.agent.trace import Trace
     from rlea.evaluation.gold_ranks import GoldRanks
@@ -117,6 +118,7 @@ class Result:
     schema: Schema = field(default_factory=Schema)  # relations, attributes and classes that correspond
     doubtful: Matching = field(default_factory=lambda: Matching.of([], [], []))  # links found and left out
     overlap: Overlap | None = None  # how much the graphs share; None where confidences are not calibrated
+    kept: Kept | None = None  # the trained agent, and what else it takes to go on with this run
 
     def __len__(self) -> int:
         return len(self.matching)
@@ -294,6 +296,7 @@ def write(folder: str | Path, result: Result, *, formats: Sequence[str] = ()) ->
     ...     "links.tsv" in [path.name for path in rlea.write(folder, result)]
     True
     """
+    from rlea.agent.kept import KEPT
     from rlea.agent.trace import DECISIONS
     from rlea.config import config_text, input_paths
     from rlea.evaluation.gold_ranks import GOLD_RANKS
@@ -320,7 +323,7 @@ def write(folder: str | Path, result: Result, *, formats: Sequence[str] = ()) ->
     )
     extra: dict[str, Any] = {"report.html": page}
     extra[RUN_CONFIG] = config_text(settings, pair.inputs, formats)
-    kept = {DECISIONS: result.trace, GOLD_RANKS: result.gold_ranks}
+    kept = {DECISIONS: result.trace, GOLD_RANKS: result.gold_ranks, KEPT: result.kept}
     extra |= {name: part.put for name, part in kept.items() if part is not None}
     doubtful = result.worth_a_look
     if len(doubtful):
@@ -335,6 +338,7 @@ def write(folder: str | Path, result: Result, *, formats: Sequence[str] = ()) ->
 
 def check_output(folder: str | Path, inputs: Iterable[str | Path | None] = (), formats: Sequence[str] = ()) -> None:
     """Refuse a folder where `write` would destroy an input or a file of somebody else's: asked before the work."""
+    from rlea.agent.kept import KEPT
     from rlea.agent.trace import DECISIONS
     from rlea.evaluation.gold_ranks import GOLD_RANKS
     from rlea.io.writers import ALWAYS, LINK_FILES
@@ -343,7 +347,7 @@ def check_output(folder: str | Path, inputs: Iterable[str | Path | None] = (), f
     from rlea.record import DOUBTFUL
 
     links = [LINK_FILES[name] for name in (*ALWAYS, *formats)]
-    others = ("report.html", RUN_CONFIG, DECISIONS, GOLD_RANKS, DOUBTFUL, *SCHEMA_FILES, SCHEMA_SSSOM)
+    others = ("report.html", RUN_CONFIG, DECISIONS, GOLD_RANKS, KEPT, DOUBTFUL, *SCHEMA_FILES, SCHEMA_SSSOM)
     check_free(folder, (*links, *others), [one for one in inputs if one])
 
 

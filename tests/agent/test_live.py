@@ -138,6 +138,44 @@ def test_answers_together_are_the_answers_one_by_one(families):
     assert links_of(together.links) == links_of(one_by_one.links)
 
 
+def test_rounds_are_told_as_they_are_decided(families, run):
+    pair, _, start = families
+    told = []
+    run.on_round = lambda changes: told.append((changes, run.links.is_one_to_one))
+    last = run.answer(*ids(pair, "head00"), is_right=True)
+    assert all(is_one_to_one for _, is_one_to_one in told)
+    assert last
+    silent = start()
+    silent.answer(*ids(pair, "head00"), is_right=True)
+    assert bytes_of(silent.links) == bytes_of(run.links)
+
+
+def test_what_is_taken_back_leaves_the_links_as_they_were(families, run):
+    pair, _, _ = families
+    before = bytes_of(run.links)
+    one, other = ids(pair, "head00"), ids(pair, "child10")
+    run.become({(one[0], one[1]): True})
+    between = bytes_of(run.links)
+    run.become({(one[0], one[1]): True, other: False})
+    run.become({(one[0], one[1]): True})
+    assert bytes_of(run.links) == between
+    run.become({})
+    assert bytes_of(run.links) == before
+    assert run.answers == {}
+
+
+def test_answers_about_others_are_left_out(families, run):
+    before = bytes_of(run.links)
+    assert run.become({(0, 10**6): True, (-1, 0): False}) == []
+    assert bytes_of(run.links) == before
+
+
+def test_nothing_new_to_decide_about_changes_nothing(families, run):
+    before = bytes_of(run.links)
+    assert run.decide_about(np.zeros(0, np.int32), np.zeros(0, np.int32)) == []
+    assert bytes_of(run.links) == before
+
+
 def test_a_later_answer_replaces_an_earlier_one(families, run):
     pair, _, _ = families
     one = ids(pair, "head12")

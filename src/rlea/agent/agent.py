@@ -24,6 +24,7 @@ from rlea.agent.bootstrap import ENOUGH_SEEDS, Bootstrap, are_enough, bootstrap,
 from rlea.agent.calibration import Calibration, log_odds
 from rlea.agent.features import SIGNS, Features
 from rlea.agent.holdout import HeldOut, HoldoutSettings, hold_out, unseeded
+from rlea.agent.kept import Rating
 from rlea.agent.learning import Examples, all_and_true, supervise
 from rlea.agent.memory import Graphs
 from rlea.agent.null_model import Played, Player, play_null
@@ -127,9 +128,7 @@ class State:
     problem: Problem
     channels: list[Channel]
     fitted: list[Channel]
-    rate: Callable[[Floats], NDArray[np.float64]] | None  # features of links -> confidences, if by null models
-    calibration: Calibration  # if not
-    share: float  # of the links that is right
+    rating: Rating  # how links are given confidences
     proposals: Pairs
     described: _Described  # of the proposals
     lowest: float  # logit at which a pair begins that a match brings in
@@ -149,6 +148,7 @@ class Outcome:
     right: RightLinks | None = None  # how many of the links are, where that is known
     recall: float = 1.0  # share of all right links that were found, where held-out links say so
     state: Callable[[], State] | None = None  # for deciding again; made when it is asked for, which takes a while
+    rating: Rating | None = None  # what it takes to make the state in another process, beside the agent
 
     @property
     def last(self) -> Decisions:
@@ -503,14 +503,38 @@ class Aligner:
             recall = final.recall
             passes[-1] = replace(passes[-1], confidences=np.asarray(shifted, np.float32))
 
-        def state() -> State:
-            share = right.value / max(1, len(passes[-1].source_ids)) if right is not None else 0.0
-            proposals = self._proposals(problem, [*channels, *fitted])
-            told = self._describe(channels, proposals)
-            lowest = float(np.quantile(told.logits, LOWEST)) if len(proposals) else 0.0
-            return State(problem, channels, fitted, rate, final, share, proposals, told, lowest)
+        share = right.value / max(1, len(passes[-1].source_ids)) if right is not None else 0.0
+        rating = Rating(start.pseudo_seeds, rate, final, share)
 
-        return Outcome(passes, [*found, *fitted], start, right, recall, state)
+        def state() -> State:
+            return self._state(problem, channels, fitted, rating)
+
+        return Outcome(passes, [*found, *fitted], start, right, recall, state, rating)
+
+    def resume(
+        self,
+        pair: GraphPair,
+        source_ids: Ids,
+        target_ids: Ids,
+        rating: Rating,
+        vectors: Sequence[Embeddings] = (),
+        *,
+        evidence: Evidence | None = None,
+        progress: Progress = silent,
+    ) -> State:
+        """The state that `decide` ends with, without deciding: `rating` is what it found out about confidences."""
+        self._check_fitted()
+        evidence = self._evidence_for(pair, vectors, evidence, progress)
+        start = Bootstrap(pair.train, rating.pseudo_seeds, {})
+        channels = self._arrange(self._collect(evidence, start, start.seeds))
+        problem = Problem(Graphs.of_pair(pair), start.seeds, source_ids, target_ids)
+        return self._state(problem, channels, self._fitted_channels(vectors, problem, progress), rating)
+
+    def _state(self, problem: Problem, channels: list[Channel], fitted: list[Channel], rating: Rating) -> State:
+        proposals = self._proposals(problem, [*channels, *fitted])
+        told = self._describe(channels, proposals)
+        lowest = float(np.quantile(told.logits, LOWEST)) if len(proposals) else 0.0
+        return State(problem, channels, fitted, rating, proposals, told, lowest)
 
     def decide_some(self, state: State, problem: Problem, standing: Matching) -> Decisions:
         """Decide the entities of a problem again, a few of those that were decided; `standing` are all other links.
@@ -538,11 +562,12 @@ class Aligner:
         logits = what.logits if state.channels else np.zeros(len(pairs), np.float32)
         logits[find_pairs(pairs, first.pairs.source_ids, first.pairs.target_ids)] = first.logits
         last = replace(first, pairs=pairs, logits=logits)
-        if state.rate is not None:
+        rating = state.rating
+        if rating.rater is not None:
             game = Played(problem, state.channels, last, what.features[last.places], what.logits)
             own = believed(game, np.minimum(first.confidences.astype(np.float64), SURE))
             rows = self._link_rows(game, standing.joined(own))
-            return replace(last, confidences=np.asarray(state.rate(rows), np.float32))
+            return replace(last, confidences=np.asarray(rating.rater(rows), np.float32))
         if self.pair_scorer is not None and self.weights.is_learned:
             links = standing.joined(first.matching)
             before = Decisions(
@@ -554,8 +579,8 @@ class Aligner:
                 what, weigh([part.score(pairs)[:, 0] for part in state.fitted], self.weights.vectors)
             )
             last = play_learned(problem, settings, before, score, self._rate, 1)[-1]
-        last = _rated(last, state.calibration)
-        shifted = shift_to(last.confidences.astype(np.float64), state.calibration.base, state.share)
+        last = _rated(last, rating.calibration)
+        shifted = shift_to(last.confidences.astype(np.float64), rating.calibration.base, rating.share)
         return replace(last, confidences=np.asarray(shifted, np.float32))
 
     def _describe_some(self, state: State, pairs: Pairs) -> _Described:
@@ -789,6 +814,10 @@ class Aligner:
 
     def save(self, path: str | Path) -> None:
         """All that was learned as safetensors with JSON; no pickle. Graphs and evidence are not kept."""
+        save_agent_file(path, *self.as_file())
+
+    def as_file(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """What `save` writes: the JSON, and the arrays."""
         self._check_fitted()
         scorers = {"channels": self.channel_scorer, "pairs": self.pair_scorer}
         about = {
@@ -810,12 +839,16 @@ class Aligner:
             if part is not None
             for key, array in part.state().items()
         }
-        save_agent_file(path, about, arrays)
+        return about, arrays
 
     @staticmethod
     def load(path: str | Path) -> Aligner:
         """An agent as it was saved."""
-        about, arrays = load_agent_file(path)
+        return Aligner.from_file(path, *load_agent_file(path))
+
+    @staticmethod
+    def from_file(path: str | Path, about: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Aligner:
+        """An agent from the content of its file; `path` is named in errors."""
         if about.get("format") != FORMAT:
             raise InputError("is no trained agent of this version", path=path, remedy="train it again")
         with whole_agent(path):

@@ -11,7 +11,7 @@ confidence are right, never how many links are.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from rlea.agent.agent import Aligner, State
 from rlea.agent.calibration import correct
+from rlea.agent.kept import Kept
 from rlea.arithmetic import log
 from rlea.errors import InputError
 from rlea.evidence.collect import Evidence
@@ -27,12 +28,15 @@ from rlea.graph.neighbourhood import Neighbourhood
 from rlea.matching import Matching
 from rlea.progress import Progress, silent
 from rlea.search.embeddings import Embeddings
+from rlea.search.pairs import is_near
 
 Doubles = NDArray[np.float64]
 
 MOST_AROUND = 40  # neighbours of an entity that are decided again, those that identify best; a hub has more
 MOST_ROUNDS = 3  # of deciding again what is around links that changed
 CHANGED = 0.05  # change of a confidence that is worth telling
+MOST_RIVALS = 3  # best candidates of a new entity that are decided again with it
+MOST_REMEMBERED = 20  # answers that can be taken back one after the other without deciding again
 SLACK = 1e-4  # confidences are kept this far from 0 and 1 where their logits are taken
 
 
@@ -74,6 +78,11 @@ class LiveRun:
             part[ids] = True
         self.answers: dict[tuple[int, int], bool] = {}
         self._asked: dict[tuple[int, int], float] = {}  # confidence of each pair when its answer came
+        # Called with the changes so far after a round: the first decides neighbours, later ones what these touch.
+        self.on_round: Callable[[list[Change]], None] = lambda changes: None
+        # The links after the last few answers, by all answers then: to take one back is to go back.
+        self._past: dict[frozenset[tuple[tuple[int, int], bool]], tuple[Ids, Ids, Doubles]] = {}
+        self._remember()
 
     @staticmethod
     def start(
@@ -94,8 +103,29 @@ class LiveRun:
             raise InputError("there is nothing to decide", remedy="give entities without a seed on both sides")
         return LiveRun(aligner, outcome.state(), outcome.last.matching)
 
+    @staticmethod
+    def resume(
+        kept: Kept,
+        pair: GraphPair,
+        links: Matching,
+        vectors: Sequence[Embeddings] = (),
+        *,
+        pool: str = "all",
+        progress: Progress = silent,
+    ) -> LiveRun:
+        """Go on with a run by what it kept, with all links that it had found: nothing is learned or decided anew."""
+        aligner = kept.aligner()
+        _, source_ids, target_ids = choose_pool(pair, pool)
+        state = aligner.resume(pair, source_ids, target_ids, kept.rating, vectors, progress=progress)
+        return LiveRun(aligner, state, links)
+
     def __repr__(self) -> str:
         return f"LiveRun({len(self.links)} links, {len(self.answers)} answers)"
+
+    @property
+    def state(self) -> State:
+        """What deciding again takes."""
+        return self._state
 
     @property
     def links(self) -> Matching:
@@ -111,9 +141,52 @@ class LiveRun:
         """Take what is known of a pair now, and decide again what it touches."""
         return self.answer_all([(source_id, target_id, is_right)])
 
-    def answer_all(self, answers: Iterable[tuple[int, int, bool]]) -> list[Change]:
+    def decide_about(self, source_ids: Ids, target_ids: Ids) -> list[Change]:
+        """Decide about entities that are new, or of which more is known now, and again about what they touch.
+
+        That are their neighbours, their best candidates, and what all of these are linked to.
+        """
+        before = self._target_of.copy(), self._confidence_of.copy()
+        state, graphs = self._state, self._graphs
+        ends = np.zeros(graphs.num_source, np.bool_), np.zeros(graphs.num_target, np.bool_)
+        for part, ids in zip(ends, (source_ids, target_ids), strict=True):
+            part[ids] = True
+        own = state.some(*ends)
+        pairs = state.proposals.some(own)
+        pairs = pairs.some(is_near(pairs, state.described.logits[own], MOST_RIVALS))
+        touched = {(source, int(self._target_of[source])) for source in source_ids.tolist()}
+        touched |= {(int(self._source_of[target]), target) for target in target_ids.tolist()}
+        touched |= {(source, -1) for source in pairs.source_ids.tolist()}
+        touched |= {(-1, target) for target in pairs.target_ids.tolist()}
+        if touched:
+            self._decide_around(touched)
+        self._past.clear()
+        self._remember()
+        return self._changes_since(*before)
+
+    def become(self, answers: Mapping[tuple[int, int], bool]) -> list[Change]:
+        """Take these answers and no others: what is new among them counts, what is not there any more is taken back.
+
+        Answers about entities that are not to be matched, such as those of seeds, are left out.
+        """
+        gone = [pair for pair, is_right in self.answers.items() if answers.get(pair) != is_right]
+        for pair in gone:
+            del self.answers[pair]
+            if pair not in answers:
+                del self._asked[pair]
+        new = [(*pair, is_right) for pair, is_right in answers.items() if pair not in self.answers]
+        return self.answer_all([one for one in new if self.is_open(*one[:2])], gone)
+
+    def is_open(self, source_id: int, target_id: int) -> bool:
+        """Whether both entities are among those to be matched."""
+        sides = zip((source_id, target_id), self._is_open, strict=True)
+        return all(0 <= entity < len(part) and bool(part[entity]) for entity, part in sides)
+
+    def answer_all(
+        self, answers: Iterable[tuple[int, int, bool]], touched_too: Iterable[tuple[int, int]] = ()
+    ) -> list[Change]:
         """Several answers at once, which costs less than one by one. A later answer replaces an earlier one."""
-        touched: set[tuple[int, int]] = set()
+        touched: set[tuple[int, int]] = set(touched_too)
         for source_id, target_id, is_right in answers:
             self._check(source_id, target_id, is_right)
             pair = source_id, target_id
@@ -157,8 +230,26 @@ class LiveRun:
     # ---- deciding again ---------------------------------------------------------------------------------------------
 
     def _decide_again(self, touched: set[tuple[int, int]]) -> list[Change]:
-        """Decide what the pairs touch, then what is around links that changed."""
+        """Decide what the pairs touch, then what is around links that changed; go back where links are known."""
+        if not touched:
+            return []
         before = self._target_of.copy(), self._confidence_of.copy()
+        known = self._past.get(frozenset(self.answers.items()))
+        if known is not None:
+            self._target_of, self._source_of = known[0].copy(), known[1].copy()
+            self._confidence_of = known[2].copy()
+        else:
+            self._decide_around(touched, lambda: self.on_round(self._changes_since(*before)))
+            self._remember()
+        return self._changes_since(*before)
+
+    def _remember(self) -> None:
+        links = self._target_of.copy(), self._source_of.copy(), self._confidence_of.copy()
+        self._past[frozenset(self.answers.items())] = links
+        while len(self._past) > MOST_REMEMBERED:
+            del self._past[next(iter(self._past))]
+
+    def _decide_around(self, touched: set[tuple[int, int]], tell: Callable[[], None] = lambda: None) -> None:
         accepted = [pair for pair, is_right in self.answers.items() if is_right]
         seeds = Links.union([self._state.problem.seeds, Links.of(*_columns(accepted))])
         rejected = [pair for pair, is_right in self.answers.items() if not is_right]
@@ -187,18 +278,20 @@ class LiveRun:
             touched = {pair for pair in moved | {(source, now[source]) for source, _ in moved} if pair[1] >= 0}
             if not touched:
                 break
-        told = np.flatnonzero(
-            (before[0] != self._target_of) | (np.abs(before[1] - self._confidence_of) >= CHANGED)
-        ).tolist()
+            tell()
+
+    def _changes_since(self, target_of: Ids, confidence_of: Doubles) -> list[Change]:
+        """How links differ from what they were."""
+        is_other = (target_of != self._target_of) | (np.abs(confidence_of - self._confidence_of) >= CHANGED)
         return [
             Change(
                 source,
-                int(before[0][source]),
+                int(target_of[source]),
                 int(self._target_of[source]),
-                float(before[1][source]),
+                float(confidence_of[source]),
                 float(self._confidence_of[source]),
             )
-            for source in told
+            for source in np.flatnonzero(is_other).tolist()
         ]
 
     def _standing(self, accepted: Sequence[tuple[int, int]]) -> Matching:

@@ -17,8 +17,9 @@ right or wrong: the scorer learns from these as well.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,12 +73,73 @@ class KnownLinks:
 
 
 @dataclass(frozen=True, eq=False)
+class Rater:
+    """Confidences of links that were not compared with null models themselves, by those of links that were."""
+
+    used: NDArray[np.bool_]  # (num_features,) those that the scorer looks at
+    segments: Segments
+    slopes: tuple[Doubles, ...]  # one of each fold
+    scores: Doubles  # (num_rated,) ascending ...
+    confidences: Doubles  # ... and the confidence that each led to
+
+    def __call__(self, rows: Floats) -> Doubles:
+        """(num_links,)"""
+        if not len(self.scores):
+            return np.zeros(len(rows))
+        made = self.segments.columns(rows[:, self.used])
+        logits = np.mean([apply_slopes(made, one) for one in self.slopes], axis=0)
+        return np.asarray(np.round(np.interp(logits, self.scores, self.confidences), DIGITS))
+
+    @staticmethod
+    def of_nothing() -> Rater:
+        """For a pair without links: no link is believed."""
+        return Rater(np.zeros(0, np.bool_), Segments((), np.zeros(0), np.zeros(0)), (), np.zeros(0), np.zeros(0))
+
+    def as_arrays(self) -> dict[str, NDArray[Any]]:
+        """All of it as named arrays. Between two links of one confidence the others say nothing more."""
+        same = np.zeros(len(self.scores), np.bool_)
+        same[1:-1] = (self.confidences[1:-1] == self.confidences[:-2]) & (
+            self.confidences[1:-1] == self.confidences[2:]
+        )
+        counts = np.array([len(part) for part in self.segments.knots], np.int64)
+        return {
+            "used": self.used,
+            "knots": np.concatenate([np.zeros(0), *self.segments.knots]),
+            "num_knots": counts,
+            "signs": self.segments.signs,
+            "scales": self.segments.scales,
+            "slopes": np.array(self.slopes).reshape(len(self.slopes), -1),
+            "scores": self.scores[~same],
+            "confidences": self.confidences[~same],
+        }
+
+    @staticmethod
+    def from_arrays(arrays: Mapping[str, NDArray[Any]]) -> Rater:
+        """What `as_arrays` gave; a `ValueError` if the arrays do not fit together."""
+        counts = arrays["num_knots"]
+        knots = tuple(np.split(arrays["knots"], np.cumsum(counts)[:-1])) if len(counts) else ()
+        segments = Segments(knots, arrays["signs"], arrays["scales"])
+        num_columns = sum(len(part) + 1 for part in knots)
+        fits = (
+            len(arrays["knots"]) == counts.sum()
+            and int(arrays["used"].sum()) == len(counts) == len(segments.signs)
+            and len(segments.scales) == num_columns
+            and arrays["scores"].shape == arrays["confidences"].shape
+            and (not len(arrays["scores"]) or arrays["slopes"].shape[1:] == (num_columns + 1,))
+        )
+        if not fits:
+            raise ValueError("the arrays of the rater do not fit together")
+        slopes = tuple(np.ascontiguousarray(row) for row in arrays["slopes"])
+        return Rater(arrays["used"], segments, slopes, arrays["scores"], arrays["confidences"])
+
+
+@dataclass(frozen=True, eq=False)
 class Verified:
     """Confidences of the pair's links, and of links of other games if they were the pair's."""
 
     confidences: Doubles  # (num_links,)
     right: RightLinks  # how many of the links are
-    rate: Callable[[Floats], Doubles]  # features of any links -> their confidences
+    rate: Rater  # features of any links -> their confidences
 
 
 def verify_games(
@@ -161,7 +223,7 @@ def verify(
     with, which little data leaves as they are. `known` are links of seeds.
     """
     if not len(rows):
-        return Verified(np.zeros(0), RightLinks(0.0, 0.0, 0.0), lambda others: np.zeros(len(others)))
+        return Verified(np.zeros(0), RightLinks(0.0, 0.0, 0.0), Rater.of_nothing())
     if known is None:
         known = KnownLinks(np.zeros((0, rows.shape[1]), np.float32), np.zeros(0, np.bool_), np.zeros(0, np.int64))
     used = signs != 0
@@ -199,14 +261,8 @@ def verify(
             slopes,
         )
     order = np.argsort(scores[0], kind="stable")
-    rated = scores[0][order], np.round(confidences, DIGITS)[order]
-
-    def rate(others: Floats) -> Doubles:
-        made = segments.columns(others[:, used])
-        logits = np.mean([apply_slopes(made, one) for one in slopes], axis=0)
-        return np.asarray(np.round(np.interp(logits, *rated), DIGITS))
-
-    return Verified(np.round(confidences, DIGITS), right, rate)
+    rater = Rater(used, segments, tuple(slopes), scores[0][order], np.round(confidences, DIGITS)[order])
+    return Verified(np.round(confidences, DIGITS), right, rater)
 
 
 def _is_best(scores: Doubles) -> NDArray[np.bool_]:

@@ -133,6 +133,8 @@ def align(
     threshold: Annotated[
         float, typer.Option(help="Keep only links with at least this confidence.", rich_help_panel=DECISION)
     ] = 0.0,
+    add_source: options.Added = None,
+    add_target: options.Added = None,
     cardinality: Annotated[
         str,
         typer.Option(
@@ -232,7 +234,8 @@ def align(
         )
         check_settings(settings, output=None if output is None else output / "links.tsv", device=device)
         if output is not None:
-            inputs = (source, target, *(others or ()), seeds, valid, gold, different, source_query, target_query)
+            more = (*(others or ()), *(add_source or ()), *(add_target or ()))
+            inputs = (source, target, *more, seeds, valid, gold, different, source_query, target_query)
             inputs = (*inputs, agent, encoder, *settings.embedding)
             if others:
                 check_free(output, CLUSTER_FILES, [one for one in inputs if one])
@@ -241,7 +244,7 @@ def align(
         if others and target is not None:
             given: dict[str, object] = {"--seeds": seeds, "--valid": valid, "--gold": gold, "--fold": fold}
             given |= {"--verdicts": verdicts, "--source-query": source_query, "--target-query": target_query}
-            given |= {"--format": format or None}
+            given |= {"--add-source": add_source, "--add-target": add_target, "--format": format or None}
             rows: dict[str, Any] = {"id_column": id_column, "name_column": name_column, "columns": columns}
             rows |= {"different": different, "disjoint": disjoint}
             answer_several([source, target, *others], rows, settings, given, report, output, json_)
@@ -264,6 +267,8 @@ def align(
                 columns=columns,
                 cardinality=cardinality,
                 verdicts=verdicts or (),
+                add_source=add_source or (),
+                add_target=add_target or (),
                 progress=report,
             )
         if output is not None:
@@ -319,6 +324,43 @@ def answer_several(
         out.print(as_text(f"  {row['graphs'][0]} - {row['graphs'][1]}: {row['links']:,} links, {row['kept']:,} kept"))
     if written:
         out.print("Written: " + ", ".join(as_text(str(path)) for path in written))
+
+
+@app.command("update", rich_help_panel=ALIGN)
+def update_run(
+    run: Annotated[Path, typer.Argument(help="A folder that `rlea align --output` wrote.")],
+    source: options.Added = None,
+    target: options.Added = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Folder of the updated run; by default that of the run, which it replaces.")
+    ] = None,
+    json_: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Add new entities and triples to a run: the same agent links them, and what they do not touch stays as it is.
+
+    Example:  rlea update out --source new_people.nt --target new_staff.ttl
+    """
+    from rlea import pipeline
+    from rlea.io.writers.run_folder import claimed
+    from rlea.update import CHANGES, tell, update, write_update
+
+    folder = output or run
+    with claimed(folder if folder.is_dir() or output is not None else None), progress_bars(quiet or json_) as report:
+        if output is not None:
+            pipeline.check_output(output, (*(source or ()), *(target or ())))
+        found = update(run, source or (), target or (), progress=report)
+        pipeline.check_identifiers(found.result.pair)
+        report("write", 0, 1)
+        written = write_update(folder, found)
+    if json_:
+        print_json(found.summary())
+        return
+    terminal.show_notes(found.result.pair, quiet)
+    out.print(tell(found), highlight=False, soft_wrap=True)
+    out.print(terminal.link_table(found.result))
+    changes = next(path for path in written if path.name == CHANGES)
+    out.print(f"Every change: [bold]{as_text(str(changes))}[/bold]", soft_wrap=True)
 
 
 @app.command("explain", rich_help_panel=ALIGN)

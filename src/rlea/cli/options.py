@@ -71,6 +71,14 @@ Disjoint = Annotated[
         rich_help_panel=INPUT,
     ),
 ]
+Added = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="A file with more of this graph: further entities, triples and values. May be repeated.",
+        show_default=False,
+        rich_help_panel=INPUT,
+    ),
+]
 Candidates = Annotated[
     int, typer.Option(help="Candidates per entity and direction, for matchers over vectors.", rich_help_panel=ADVANCED)
 ]

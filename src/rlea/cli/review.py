@@ -40,8 +40,8 @@ def review(
         told = "whoever has the token and reads the traffic, which is not encrypted, can see these graphs"
         err.print(f"[yellow]Note:[/yellow] {as_text(host)} is no loopback address: {told}.")
     with progress_bars(quiet) as report:
-        opened = Review.open(run, progress=report)
-    with opened.store, ReviewServer(opened, host, port, reviewer=reviewer or user_name()) as server:
+        opened = Review.open(run, progress=report, live=True)
+    with opened, ReviewServer(opened, host, port, reviewer=reviewer or user_name()) as server:
         pairs = counted(len(opened.questions), "pair")
         out.print(f"{pairs} to review at {server.url} (Ctrl-C ends)", highlight=False, soft_wrap=True, markup=False)
         if not no_browser:
@@ -77,13 +77,13 @@ def label(
 
     filters = Filters(order=order)
     with progress_bars(quiet or json_) as report:
-        opened = Review.open(run, progress=report)
+        opened = Review.open(run, progress=report, live=True)
 
     def show(thing: Any) -> None:
         (err if json_ else out).print(thing, highlight=False)
 
     more: dict[str, Any] = {"reviewer": reviewer or user_name(), "is_blind": blind, "read": read_key, "show": show}
-    with opened.store:
+    with opened:
         asked = ask_questions(opened, number, filters=filters, **more)
     if json_:
         print_json({**asdict(asked), "verdicts": str(opened.store.path)})

@@ -21,9 +21,14 @@ _LARGEST = 1e12  # of any number among settings
 
 def save_agent_file(path: str | Path, about: dict[str, Any], weights: Mapping[str, NDArray[Any]]) -> None:
     """Write weights and what belongs to them, whole or not at all; the same agent gives the same bytes."""
-    plain = json.loads(json.dumps(about))  # as it is read again: tuples become lists
     with atomic(path) as temporary:
-        put_safetensors(temporary, weights, plain | {"sha256": content_hash(weights, plain)}, sort_keys=True)
+        put_agent_file(temporary, about, weights)
+
+
+def put_agent_file(path: Path, about: dict[str, Any], weights: Mapping[str, NDArray[Any]]) -> None:
+    """The same where the caller makes the write atomic."""
+    plain = json.loads(json.dumps(about))  # as it is read again: tuples become lists
+    put_safetensors(path, weights, plain | {"sha256": content_hash(weights, plain)}, sort_keys=True)
 
 
 def load_agent_file(path: str | Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

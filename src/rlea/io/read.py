@@ -20,6 +20,7 @@ from rlea.io.readers.row_files import STANDARD_INPUT
 from rlea.io.readers.rows import GUESS, RowOptions
 from rlea.io.readers.sparql import LIMIT, is_endpoint
 from rlea.io.readers.verdicts import with_verdicts
+from rlea.io.union import grown, union_of
 from rlea.progress import Progress, silent
 
 
@@ -39,6 +40,8 @@ def read(
     columns: str | Sequence[str] = (),
     cardinality: str = ONE_TO_ONE,
     verdicts: str | Path | Sequence[str | Path] = (),
+    add_source: str | Path | Sequence[str | Path] = (),
+    add_target: str | Path | Sequence[str | Path] = (),
     progress: Progress = silent,
 ) -> GraphPair:
     """A benchmark folder, or two graphs of one's own with optional links.
@@ -65,7 +68,8 @@ def read(
     columns source, target and optionally confidence, an iterable of such tuples, or a dict source -> target. Of several
     links of an entity the first counts, unless `cardinality` says otherwise: 1:n keeps several targets of a source, n:1
     several sources of a target, n:m both. `verdicts` are folders of runs that people have reviewed: what they accepted
-    are seeds, what they rejected is never linked. `RUN@57` are the first 57 entries of its log.
+    are seeds, what they rejected is never linked. `RUN@57` are the first 57 entries of its log. `add_source` and
+    `add_target` are files with further entities, triples and values of the two graphs.
 
     `inputs` of the pair has the absolute paths and the addresses that were given. Anything else is an `InputError`.
 
@@ -76,6 +80,7 @@ def read(
     """
     check_cardinality(cardinality)
     reviewed = [verdicts] if isinstance(verdicts, str | Path) else list(verdicts)
+    added = {"source": _as_list(add_source), "target": _as_list(add_target)}
     links = {"seeds": seeds, "valid": valid, "gold": gold}
     given = {"source": source, "target": target, **links}
     inputs = {name: recorded(value) for name, value in given.items() if is_path(value) and str(value) != STANDARD_INPUT}
@@ -85,6 +90,7 @@ def read(
         inputs["endpoint_limit"] = str(endpoint_limit)
     rows = row_options(id_column, name_column, columns)
     inputs |= row_inputs(id_column, name_column, columns)
+    inputs |= {f"add_{side}": "\n".join(map(recorded, more)) for side, more in added.items() if more}
     endpoints = [side for side in queries if is_path(given[side]) and is_endpoint(str(given[side]))]
     options = {f"--{side}-query": queries[side] is not None and side not in endpoints for side in queries}
     for option, is_wrong in {**options, "--endpoint-limit": endpoint_limit != LIMIT and not endpoints}.items():
@@ -97,11 +103,14 @@ def read(
         if not is_path(source) or is_elsewhere(str(source)):
             raise InputError("there is one graph alone", remedy="give two graphs, or the folder of a pair")
         if Path(source).resolve() == demo_folder().resolve():
-            inputs = {"demo": "yes"}
+            inputs = {"demo": "yes", **{key: text for key, text in inputs.items() if key.startswith("add_")}}
         elif fold is not None:
             inputs["fold"] = fold
         check_there(source)
         pair = replace(read_pair(source, fold), inputs=inputs)
+        if any(added.values()):
+            every = zip((pair.source, pair.target), added.values(), rows, strict=True)
+            pair = grown(pair, *(_with_more(graph, more, own, progress) for graph, more, own in every))
         for side, graph in (("source", pair.source), ("target", pair.target)):
             check_lengths(graph, f"the {side} graph")
         return with_verdicts(pair, reviewed) if reviewed else pair
@@ -116,6 +125,7 @@ def read(
             graphs.append(read_place(one, query=queries[side], limit=endpoint_limit, rows=own, progress=progress))
         else:
             graphs.append(graph_in_memory(one, side))
+        graphs[-1] = _with_more(graphs[-1], added[side], own, progress)
         check_lengths(graphs[-1], f"the {side} graph")
     known = {name for graph in graphs for name in (*graph.attributes, *graph.relations)}
     for column in rows[0].columns:
@@ -164,6 +174,17 @@ def _of_each(text: str, option: str, num_tables: int) -> list[str]:
         remedy = "name one column, or one of each table with commas between; nothing between them leaves the guess"
         raise InputError(f"{option} is {text!r}", remedy=remedy)
     return parts
+
+
+def _as_list(places: str | Path | Sequence[str | Path]) -> list[str | Path]:
+    return [places] if isinstance(places, str | Path) else list(places)
+
+
+def _with_more(
+    graph: KnowledgeGraph, places: Sequence[str | Path], rows: RowOptions, progress: Progress
+) -> KnowledgeGraph:
+    """A graph with what further files say of it."""
+    return union_of(graph, [read_place(place, rows=rows, progress=progress) for place in places])
 
 
 def _read_links(value: Any, name: str) -> LinkFile:

@@ -6,7 +6,7 @@ How to add an order: a function of `Questions` that gives every pair a priority,
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -55,6 +55,19 @@ class Questions:
         is_link = np.arange(len(source)) < len(links[0])
         channels, says, margins = _opinions(run, source, target)
         return Questions(source, target, confidences.astype(np.float32), is_link, margins, channels, says)
+
+    def joined(self, run: Run, source: Ids, target: Ids) -> Questions:
+        """The same with pairs at the end that the run has not decided on."""
+        _, says, margins = _opinions(run, source, target)
+        return replace(
+            self,
+            source_ids=np.concatenate([self.source_ids, source]),
+            target_ids=np.concatenate([self.target_ids, target]),
+            confidences=np.concatenate([self.confidences, np.zeros(len(source), np.float32)]),
+            is_link=np.concatenate([self.is_link, np.zeros(len(source), np.bool_)]),
+            margins=np.concatenate([self.margins, margins]),
+            says=np.concatenate([self.says, says]),
+        )
 
     @cached_property
     def disagree(self) -> NDArray[np.bool_]:

@@ -132,7 +132,7 @@ function undo() {
 function make(tag, options, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(options || {})) {
-    if (name === "onclick") element.addEventListener("click", value);
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
     else if (value !== undefined) element.setAttribute(name, value);
   }
   element.append(...children.filter((child) => child !== null && child !== undefined));
@@ -211,7 +211,7 @@ function show(found, word) {
     $("card").replaceChildren(...[
       make("div", { class: "ends" }, entity("source", card.source), entity("target", card.target)),
       said(card.said),
-      card.decision ? make("p", { class: "decision" }, card.decision) : null,
+      card.decision ? make("p", { class: "decision" }, card.decision + (card.now ? " " + card.now : "")) : null,
       table("values", "Values", ["attribute", "source", "target", "compared"], card.values.map(valueRow), card.more_values),
       card.rivals.length
         ? make("section", { class: "part", "aria-labelledby": "rivals-heading" },
@@ -236,10 +236,43 @@ function change(title, pairs, total) {
   return make("details", {}, make("summary", {}, title + ": " + count(total)), make("ul", {}, ...rows));
 }
 
+// What the last answers changed beside their own pairs: the links that came, went, or are surer or less sure now.
+function liveChange(one) {
+  const side = (end) => (end.name ? end.name + " (" + figure(end.confidence) + ")" : "no link");
+  const same = one.before.name === one.after.name;
+  const text = same ? one.after.name + ": " + figure(one.before.confidence) + " → " + figure(one.after.confidence)
+    : side(one.before) + " → " + side(one.after);
+  return make("li", { dir: "auto" }, make("button", { type: "button", onclick: () => during(() => loadPair(...one.pair)) }, "Look"),
+    " " + one.source + " – " + text);
+}
+
+let asking = 0; // the timer of the next question about the live part
+
+function showLive(live) {
+  clearTimeout(asking);
+  const waits = { making: 3000, deciding: 300 }[live.status];
+  if (waits) asking = setTimeout(() => askLive(waits), waits);
+  $("live").textContent = live.text;
+  $("live").hidden = !live.text;
+}
+
+// A page that shows what is no longer so: asked again until the answers have counted.
+async function askLive(waits) {
+  try {
+    if (!busy) return showState(await ask("/api/state", filters()));
+  } catch (problem) {
+    // The next request of the person says so.
+  }
+  asking = setTimeout(() => askLive(waits), waits);
+  return undefined;
+}
+
 function dispute(one) {
   return make("li", {}, make("button", { type: "button", onclick: () => during(() => loadPair(one.source, one.target)) }, "Look"),
     " " + one.source + " – " + one.target + ": " + one.reason);
 }
+
+let openLive = false; // the list of what the last answer changed stays open when it is made anew
 
 function showState(found) {
   state = found;
@@ -253,6 +286,14 @@ function showState(found) {
       count(Math.round(s.expected_before)) + (s.answers ? " → " + count(Math.round(s.expected_now)) : "")),
     change("Links taken away", s.removed, s.num_removed), change("Links added", s.added, s.num_added),
   ];
+  const live = s.live;
+  if (live.moved) lines.push(make("p", {}, "Confidences moved by .05 or more: " + count(live.moved)));
+  if (live.num_changes) {
+    const rows = live.changes.map(liveChange);
+    lines.push(make("details", { open: openLive ? "" : undefined, ontoggle: (event) => { openLive = event.target.open; } },
+      make("summary", {}, "The last answer changed elsewhere: " + count(live.num_changes)), make("ul", {}, ...rows)));
+  }
+  showLive(live);
   if (s.disputed.length) {
     lines.push(make("details", {}, make("summary", {}, "Contradictions: " + count(s.disputed.length)), make("ul", {}, ...s.disputed.map(dispute))));
   }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rlea.agent.live import CHANGED, Change
 from rlea.errors import InputError
 from rlea.graph import GraphPair, KnowledgeGraph
 from rlea.graph.names import local_name, plain
 from rlea.progress import Progress, silent
 from rlea.record import as_dict, is_number
+from rlea.resumed import why_not
 from rlea.review.card import make_card
+from rlea.review.live import DECIDING, MAKING, READY, Decided, LiveAnswers
 from rlea.review.questions import DEFAULT_ORDER, ORDERS, Questions, in_order
 from rlea.serve.facts import Facts
 from rlea.verdicts import Entry, Verdicts, VerdictStore, resolve
@@ -61,14 +64,22 @@ class Filters:
 class Review:
     """A run, its verdicts and its questions, indexed. Threads may share it; other processes may write verdicts, too."""
 
-    def __init__(self, run: Run, store: VerdictStore, progress: Progress = silent) -> None:
-        self.run, self.store = run, store
+    def __init__(
+        self, run: Run, store: VerdictStore, progress: Progress = silent, live: LiveAnswers | None = None
+    ) -> None:
+        self.run, self.store, self.live = run, store, live
         pair = run.pair
         progress("index", 0, 4)
         self.questions = Questions.of(run)
         self.facts = Facts(pair.source), Facts(pair.target)
         progress("index", 1, 4)
-        self._orders = {name: in_order(self.questions, name) for name in ORDERS}
+        self._orders: dict[str, NDArray[np.int64]] = {}
+        self._decided: Decided | None = None  # what the live part has said last
+        self._now = self.questions.confidences.astype(np.float64)  # confidences, by the live part if there is one
+        self._is_link = self.questions.is_link  # likewise
+        self._least = float(np.min(run.confidences, initial=1.0))  # confidence of a link that the run has kept
+        for name in ORDERS:
+            self._order(name)
         sources, targets = self.questions.source_ids.tolist(), self.questions.target_ids.tolist()
         self.places = {ends: place for place, ends in enumerate(zip(sources, targets, strict=True))}
         progress("index", 2, 4)
@@ -84,12 +95,31 @@ class Review:
         self._forget()
 
     @staticmethod
-    def open(folder: str | Path, *, pair: GraphPair | None = None, progress: Progress = silent) -> Review:
-        """Read the folder of a run, its graphs and its verdicts; the store is made if there is none."""
+    def open(
+        folder: str | Path, *, pair: GraphPair | None = None, progress: Progress = silent, live: bool = False
+    ) -> Review:
+        """Read the folder of a run, its graphs and its verdicts; the store is made if there is none.
+
+        With `live`, answers count at once, where the run is one that can go on.
+        """
         progress("read", 0, 1)
         run = Run.open(folder, pair=pair)
         progress("read", 1, 1)
-        return Review(run, VerdictStore.of_run(folder), progress)
+        store = VerdictStore.of_run(folder)
+        answers = LiveAnswers.of_run(folder, run.record) if live and not why_not(run.record) else None
+        return Review(run, store, progress, answers)
+
+    def close(self) -> None:
+        """Close the store, and end the live part."""
+        self.store.close()
+        if self.live is not None:
+            self.live.close()
+
+    def __enter__(self) -> Review:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     @property
     def cardinality(self) -> str:
@@ -107,9 +137,34 @@ class Review:
         """Read what was added to the log, by this process or another."""
         with self._lock:
             more = self.store.entries(after=self._entries[-1].number if self._entries else 0)
-            if more:
-                self._entries += more
+            self._entries += more
+            decided = None if self.live is None else self.live.decided
+            if decided is not None and decided is not self._decided:
+                self._take(decided)
                 self._forget()
+            elif more:
+                self._forget()
+
+    def _take(self, decided: Decided) -> None:
+        """Have the links of the live part in place of those of the run; pairs that are new become questions."""
+        self._decided, links = decided, decided.links
+        pairs = list(zip(links.source_ids.tolist(), links.target_ids.tolist(), strict=True))
+        new = [pair for pair in pairs if pair not in self.places]
+        if new:
+            ends = np.array(new, np.int32)
+            self.places |= {pair: len(self.questions) + number for number, pair in enumerate(new)}
+            self.questions = self.questions.joined(self.run, ends[:, 0], ends[:, 1])
+        self._now = np.zeros(len(self.questions))
+        self._now[[self.places[pair] for pair in pairs]] = links.confidences
+        self._is_link = (self._now > 0) & (self._now >= self._least - 1e-9)
+        self._orders.clear()
+
+    def _order(self, name: str) -> NDArray[np.int64]:
+        """The places of all questions, the first to be asked first."""
+        if name not in self._orders:
+            now = replace(self.questions, confidences=self._now.astype(np.float32))
+            self._orders[name] = in_order(now, name)
+        return self._orders[name]
 
     def _forget(self) -> None:
         """Work out anew what the log says."""
@@ -117,7 +172,7 @@ class Review:
         count, ids = len(self.questions), self._ids
         self._answered, self._skipped, self._disputed = (np.zeros(count, np.bool_) for _ in range(3))
         self._by: dict[str, list[int]] = {}  # reviewer -> the questions that they have answered
-        self.confidences = self.questions.confidences.astype(np.float64)  # as they are after the answers
+        self.confidences = self._now.copy()  # as they are after the answers
         for one in self.verdicts:
             place = self.places.get(ids(one.source, one.target), -1)
             if place < 0:
@@ -142,6 +197,15 @@ class Review:
                 if (place := self.places.get(ids(one.source, one.target), -1)) >= 0:
                     self.confidences[place] = value
         self._beside = [ends for ends in accepted if ends not in self.places]  # accepted, and never decided by the run
+        self._links_now = self._is_link & ~self._implied
+        for verdicts, is_right in ((self.verdicts.accepted, True), (self.verdicts.rejected, False)):
+            for one in verdicts:
+                if (place := self.places.get(ids(one.source, one.target), -1)) >= 0:
+                    self._links_now[place] = is_right
+        if self.live is not None:
+            every = [(one, True) for one in self.verdicts.accepted] + [(one, False) for one in self.verdicts.rejected]
+            found = {ids(one.source, one.target): is_right for one, is_right in every}
+            self.live.tell({ends: is_right for ends, is_right in found.items() if min(ends) >= 0})
 
     def _ids(self, source: str, target: str) -> tuple[int, int]:
         """The ids of a pair, -1 for an entity that is not there."""
@@ -193,10 +257,14 @@ class Review:
             "disputed": self._disputed,
         }
         left: Mask = scopes[filters.scope].copy()
+        if self._decided is not None and filters.scope == "open":
+            left &= self._now > 0  # what the agent would no longer link is no question
         if filters.kind != "all":
-            left &= questions.is_link == (filters.kind == "links")
+            is_link = np.where(self._answered, questions.is_link, self._is_link)
+            left &= is_link == (filters.kind == "links")
         if filters.low > 0 or filters.high < 1:
-            left &= (questions.confidences >= filters.low) & (questions.confidences <= filters.high)
+            confidences = np.where(self._answered, questions.confidences, self._now)
+            left &= (confidences >= filters.low) & (confidences <= filters.high)
         if filters.class_:
             of_source, of_target = (facts.having([filters.class_]) for facts in self.facts)
             left &= of_source[questions.source_ids] | of_target[questions.target_ids]
@@ -213,7 +281,7 @@ class Review:
         """The ids of the next pair, kept from others for some minutes; None if none is left."""
         self.refresh()
         with self._lock:
-            left, order = self.chosen(filters, reviewer), self._orders[filters.order]
+            left, order = self.chosen(filters, reviewer), self._order(filters.order)
             pair, taken = self.run.pair, self.store.leased_to_others(holder)
             for place in order[left[order]].tolist():
                 source, target = int(self.questions.source_ids[place]), int(self.questions.target_ids[place])
@@ -231,6 +299,7 @@ class Review:
         ]
         if not is_blind:
             card["confidence"] = self.confidence_of(source, target)
+            card["now"] = self._tell_now(source, target)
             place = self.places.get((source, target))
             if place is not None:
                 said_by = dict(zip(self.questions.channels, self.questions.says[place].tolist(), strict=True))
@@ -238,6 +307,19 @@ class Review:
                     if row["channel"] in said_by:  # of its first column
                         row["says"] = said_by.pop(row["channel"])
         return card
+
+    def _tell_now(self, source: int, target: int) -> str:
+        """What the answers so far have made of a pair, in a sentence; empty where that is nothing."""
+        if self._decided is None:
+            return ""
+        links, place = self._decided.links, self.places.get((source, target))
+        now, was = (0.0, 0.0) if place is None else (self._now[place], self.questions.confidences[place])
+        if now > 0:
+            return f"After the answers so far, its confidence is {now:.2f}." if abs(now - was) >= 0.005 else ""
+        others = links.target_ids[links.source_ids == source].tolist()
+        if others and self.questions.is_link[self.places[source, others[0]]]:
+            return ""  # as the run has it
+        return f"After the answers so far, the source is {self.run.pair.target.names[others[0]]}." if others else ""
 
     def entries_of(self, source: int, target: int) -> list[Entry]:
         """The answers about a pair that were not undone."""
@@ -274,22 +356,18 @@ class Review:
             "title": str(as_dict(self.run.record.get("result")).get("pair", "")),
         }
 
-    def state(self, filters: Filters, reviewer: str) -> dict[str, Any]:
+    def state(self, filters: Filters, reviewer: str, *, is_blind: bool = False) -> dict[str, Any]:
         """Progress, the curve of thresholds, what the answers changed, and where reviewers contradict each other."""
         self.refresh()
         with self._lock:
             verdicts, names = self.verdicts, self.run.pair
             undone = {one.undoes for one in self._entries}
             standing = [one for one in self._entries if one.undoes is None and one.number not in undone]
-            is_gone = self.questions.is_link & (self.confidences == 0) & (self._answered | self._implied)
-            is_new = ~self.questions.is_link & (self.confidences == 1) & self._answered
-            places = np.flatnonzero(is_new).tolist()
-            added = [(int(self.questions.source_ids[k]), int(self.questions.target_ids[k])) for k in places]
-            added += self._beside
-            removed = np.flatnonzero(is_gone).tolist()
-            was = float(self.questions.confidences[self.questions.is_link].astype(np.float64).sum())
-            now = float(self.confidences[self.questions.is_link].sum()) + len(added)
-            gone = [(int(self.questions.source_ids[k]), int(self.questions.target_ids[k])) for k in removed]
+            was_link = self.questions.is_link
+            added = self._pairs(~was_link & self._links_now) + self._beside
+            removed = self._pairs(was_link & ~self._links_now)
+            was = float(self.questions.confidences[was_link].astype(np.float64).sum())
+            now = float(self.confidences[self._links_now].sum()) + len(self._beside)
 
             def told(pairs: list[tuple[int, int]]) -> list[list[str]]:
                 return [[names.source.names[s], names.target.names[t]] for s, t in pairs[:MOST_LISTED]]
@@ -304,16 +382,59 @@ class Review:
                 "reviewers": sorted({one.reviewer for one in standing}),
                 "left": int(self.chosen(filters, reviewer).sum()),
                 "pairs": len(self.questions),
-                "links_before": int(self.questions.is_link.sum()),
-                "links_now": int(self.questions.is_link.sum()) - len(removed) + len(added),
+                "links_before": int(was_link.sum()),
+                "links_now": int(self._links_now.sum()) + len(self._beside),
                 "expected_before": was,
                 "expected_now": now,
-                "removed": told(gone),
+                "removed": told(removed),
                 "added": told(added),
                 "num_removed": len(removed),
                 "num_added": len(added),
                 "curve": self._curve(),
+                "live": self._tell_live(is_blind),
             }
+
+    def _pairs(self, chosen: Mask) -> list[tuple[int, int]]:
+        """The ids of some questions."""
+        places = np.flatnonzero(chosen)
+        ends = self.questions.source_ids[places].tolist(), self.questions.target_ids[places].tolist()
+        return list(zip(*ends, strict=True))
+
+    def _tell_live(self, is_blind: bool) -> dict[str, Any]:
+        """Whether answers count at once, and what the last ones changed beside their own pairs.
+
+        To somebody for whom scores are hidden no link and no confidence is told.
+        """
+        if self.live is None:
+            return {"status": "off", "text": ""}
+        status = self.live.status
+        told: dict[str, Any] = {"status": status, "text": self.live.text, "changes": [], "moved": 0}
+        if self._decided is None or status == MAKING:
+            return told
+        asked = {place for places in self._by.values() for place in places}
+        sources = {int(self.questions.source_ids[place]) for place in asked}
+        changes = [one for one in self._decided.changes if one.source_id not in sources]
+        moved = np.abs(self._now - self.questions.confidences) >= CHANGED
+        told |= {"moved": int((moved & ~self._answered).sum()), "num_changes": len(changes)}
+        told["milliseconds"] = round(1000 * self._decided.seconds)
+        if not is_blind and status in (READY, DECIDING):
+            told["changes"] = [self._tell_change(one) for one in changes[:MOST_LISTED]]
+        return told
+
+    def _tell_change(self, one: Change) -> dict[str, Any]:
+        """A change by name, and the pair that can be looked at."""
+        pair = self.run.pair
+        other = one.target_id if one.target_id >= 0 else one.target_before
+
+        def side(target: int, confidence: float) -> dict[str, Any]:
+            return {"name": "" if target < 0 else pair.target.names[target], "confidence": round(confidence, 4)}
+
+        return {
+            "source": pair.source.names[one.source_id],
+            "before": side(one.target_before, one.confidence_before),
+            "after": side(one.target_id, one.confidence),
+            "pair": [pair.source.entities[one.source_id], pair.target.entities[other]],
+        }
 
     def _curve(self) -> dict[str, Any]:
         """Links and expected precision and recall by threshold: 0, .01, ... 1; after the answers so far."""

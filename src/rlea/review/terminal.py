@@ -11,12 +11,16 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from rlea.progress import counted
+from rlea.review.live import READY
 from rlea.review.session import Filters, Review
 from rlea.views.terminal import as_text
 
 HELP = "y same, n not the same, 1-5 another one, s skip, u undo, q quit, ? help"
 KEYS = {"y": "accept", "n": "reject", "s": "skip"}
 MOST_ROWS = 12  # values, and neighbours, of a pair that are shown
+MOST_CHANGES = 3  # by the last answer that are shown
+MOST_WAIT = 5.0  # seconds until the next question comes, whatever the last answer changes
 
 
 @dataclass
@@ -44,7 +48,12 @@ def ask_questions(
     """
     asked, holder = Asked(), secrets.token_hex(8)
     again: tuple[int, int] | None = None
+    status = ""
     while asked.answers < number:
+        live = live_lines(review, filters, reviewer, is_blind)
+        for line in live[1] if live[0] != status or live[0] == READY else ():
+            show(as_text(line))
+        status = live[0]
         found = again or review.next(filters, reviewer=reviewer, holder=holder)
         again = None
         if found is None:
@@ -72,6 +81,26 @@ def ask_questions(
         asked.answers += 1
     asked.left = review.state(filters, reviewer)["left"]
     return asked
+
+
+def live_lines(review: Review, filters: Filters, reviewer: str, is_blind: bool) -> tuple[str, list[str]]:
+    """Whether answers count at once, and what the last one changed beside its own pair; it is waited for."""
+    if review.live is None:
+        return "", []
+    review.live.wait(MOST_WAIT)
+    told = review.state(filters, reviewer, is_blind=is_blind)["live"]
+    if told["status"] != READY:
+        return told["status"], [told["text"]]
+    number = told.get("num_changes", 0)
+    lines = [f"The last answer changed {counted(number, 'other link')}."] if number else []
+    for one in told["changes"][:MOST_CHANGES]:
+        ends = [f"{end['name']} ({end['confidence']:.2f})" if end["name"] else "no link" for end in _ends(one)]
+        lines.append(f"  {one['source']}: {ends[0]} -> {ends[1]}")
+    return READY, lines
+
+
+def _ends(change: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    return change["before"], change["after"]
 
 
 def _key(card: dict[str, Any], read: Callable[[], str], show: Callable[[Any], None]) -> str:

@@ -228,7 +228,11 @@ def _start(server: ReviewServer, given: Fields) -> dict[str, Any]:
 
 
 def _state(server: ReviewServer, given: Fields) -> dict[str, Any]:
-    return server.review.state(filters_of(given), str(given.get("reviewer", "")))
+    return server.review.state(filters_of(given), str(given.get("reviewer", "")), is_blind=_is_blind(given))
+
+
+def _is_blind(given: Fields) -> bool:
+    return str(given.get("blind", "")) in ("1", "true", "True")
 
 
 def _next(server: ReviewServer, given: Fields) -> dict[str, Any]:
@@ -247,8 +251,7 @@ def _pair(server: ReviewServer, given: Fields) -> dict[str, Any]:
 
 
 def _card(server: ReviewServer, given: Fields, source: int, target: int) -> dict[str, Any]:
-    is_blind = str(given.get("blind", "")) in ("1", "true", "True")
-    return server.review.card(source, target, reviewer=str(given.get("reviewer", "")), is_blind=is_blind)
+    return server.review.card(source, target, reviewer=str(given.get("reviewer", "")), is_blind=_is_blind(given))
 
 
 def _search(server: ReviewServer, given: Fields) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -63,16 +64,22 @@ def _similar_folder(folder: Path) -> str:
     return f"did you mean {parent / close[0]}" if close else ""
 
 
-def read_inputs(folder: Path, record: dict[str, Any]) -> GraphPair:
-    """Read the graphs and links of a run again, from where its record says they are."""
+def read_inputs(
+    folder: Path, record: dict[str, Any], add_source: Sequence[str | Path] = (), add_target: Sequence[str | Path] = ()
+) -> GraphPair:
+    """Read the graphs and links of a run again, from where its record says they are; with more, where more is given."""
     from rlea.io.read import read
 
     inputs = {name: str(value) for name, value in as_dict(record.get("inputs")).items()}
     reviewed = [_find_reviewed(folder, place) for place in inputs.get("verdicts", "").split("\n") if place]
+    more: dict[str, Any] = {"verdicts": reviewed}
+    for name, given in (("add_source", add_source), ("add_target", add_target)):
+        known = [_find_file(folder, place) for place in inputs.get(name, "").split("\n") if place]
+        more[name] = [*known, *given]
     if inputs.get("demo"):
         from rlea.demo import demo_folder
 
-        return read(demo_folder(), verdicts=reviewed)
+        return read(demo_folder(), **more)
     if "source" not in inputs:
         raise InputError(
             "run.json does not say where the graphs are: the run is of an earlier version, of graphs made in Python, "
@@ -87,7 +94,7 @@ def read_inputs(folder: Path, record: dict[str, Any]) -> GraphPair:
         places["endpoint_limit"] = int(inputs["endpoint_limit"])
     places |= {name: inputs[name] for name in ("id_column", "name_column", "columns") if name in inputs}
     settings = as_dict(record.get("settings"))
-    places |= {"cardinality": str(settings.get("cardinality", "1:1")), "verdicts": reviewed}
+    places |= {"cardinality": str(settings.get("cardinality", "1:1")), **more}
     return read(places.pop("source"), places.pop("target", None), fold=inputs.get("fold"), **places)
 
 
