@@ -201,7 +201,8 @@ def align(
     from rlea.deciders import Clock
     from rlea.graph.masking import parse_hidden
     from rlea.io.writers import check_formats
-    from rlea.io.writers.run_folder import claimed
+    from rlea.io.writers.clusters import CLUSTERS, PAIRS
+    from rlea.io.writers.run_folder import check_free, claimed
     from rlea.plan import plan_stages
     from rlea.settings import AlignSettings, check_settings
 
@@ -230,8 +231,12 @@ def align(
         )
         check_settings(settings, output=None if output is None else output / "links.tsv", device=device)
         if output is not None:
-            inputs = (source, target, *(others or ()), seeds, valid, gold, different, source_query, target_query)
-            pipeline.check_output(output, (*inputs, agent, encoder, *settings.embedding), formats)
+            inputs: list[str | Path | None] = [source, target, seeds, valid, gold, different, disjoint]
+            inputs += [source_query, target_query, agent, encoder, *settings.embedding]
+            if others:
+                check_free(output, (CLUSTERS, PAIRS), [path for path in (*inputs, *others) if path])
+            else:
+                pipeline.check_output(output, inputs, formats)
         if others and target is not None:
             given: dict[str, object] = {"--seeds": seeds, "--valid": valid, "--gold": gold, "--fold": fold}
             given |= {"--verdicts": verdicts}
@@ -301,7 +306,7 @@ def answer_several(
     from rlea.several import align_several, refuse_pairwise
 
     refuse_pairwise(given)
-    found = align_several(graphs, settings, **rows, progress=report)
+    found = align_several(graphs, settings, **rows, for_files=output is not None, progress=report)
     written = [] if output is None else found.write(output)
     if json_:
         print_json(found.summary())

@@ -182,6 +182,8 @@ def _is_ours(path: Path, known: Iterable[str]) -> bool:
 
 def read_json(path: Path) -> dict[str, Any]:
     """The object in a JSON file; an empty one where there is none."""
+    if not path.is_file():  # a pipe would be waited for
+        return {}
     try:
         return as_dict(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, RecursionError):
