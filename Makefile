@@ -9,7 +9,7 @@ PARALLEL := -n auto --maxprocesses 4 --dist loadfile
 
 MINUTES ?= 1
 
-.PHONY: help demo test test-machines test-random test-slow fuzz check records bench docs clean
+.PHONY: help demo test test-machines test-random test-slow fuzz check records bill bench docs clean
 
 help:
 	@echo "make demo           align two real graphs that come with the package"
@@ -20,6 +20,7 @@ help:
 	@echo "make fuzz           attack all readers with mutated files (MINUTES=60); findings go to build/findings"
 	@echo "make check          formatting, lint and types"
 	@echo "make records        which files of results/ are of an older program or other settings (ARGS=--all)"
+	@echo "make bill           the packages that rlea needs, as installed here, in CycloneDX JSON: build/rlea.cdx.json"
 	@echo "make bench          measure speed and memory (BENCH=name for one)"
 	@echo "make docs           the pages of docs/ as a site with search, in build/site"
 
@@ -68,6 +69,9 @@ fuzz: $(VENV)/.installed-test
 
 records: $(VENV)/.installed
 	@$(BIN)/python scripts/records.py $(ARGS)
+
+bill: $(VENV)/.installed-test
+	@$(BIN)/python scripts/bill_of_materials.py
 
 check: $(VENV)/.installed-test
 	$(BIN)/ruff format --check .
