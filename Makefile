@@ -17,7 +17,7 @@ help:
 	@echo "make test-slow      the long ones"
 	@echo "make test-random    the property tests, with new examples each time"
 	@echo "make test-machines  the tests as other machines would run them (SETTINGS=name,name ARGS='-m decisions')"
-	@echo "make fuzz           attack all readers with mutated files (MINUTES=60); findings go to build/findings"
+	@echo "make fuzz           attack all readers and the whole flow (MINUTES=60 PARTS=runs); findings go to build/findings"
 	@echo "make check          formatting, lint and types"
 	@echo "make records        which files of results/ are of an older program or other settings (ARGS=--all)"
 	@echo "make bill           the packages that rlea needs, as installed here, in CycloneDX JSON: build/rlea.cdx.json"
@@ -65,7 +65,7 @@ test-machines: $(VENV)/.installed-test
 	$(BIN)/python scripts/test_machines.py --settings "$(SETTINGS)" -- $(PARALLEL) $(ARGS)
 
 fuzz: $(VENV)/.installed-test
-	cd tests && ../$(BIN)/python -m fuzz.run --minutes $(MINUTES) --findings ../build/findings
+	cd tests && ../$(BIN)/python -m fuzz.run --minutes $(MINUTES) --parts "$(PARTS)" --findings ../build/findings
 
 records: $(VENV)/.installed
 	@$(BIN)/python scripts/records.py $(ARGS)
