@@ -32,7 +32,7 @@ SIGNALS = {"SIGKILL": signal.SIGKILL, "SIGINT": signal.SIGINT, "SIGTERM": signal
 ENDS = {"SIGINT": {130}, "SIGTERM": {143}, "SIGKILL": {-signal.SIGKILL}}
 STRAY = re.compile(r"\.rlea-.*|\..*\.partial|.*-journal|.*-wal")
 # What differs between two runs of the same command: times, folders, machines.
-VARYING = ("run.json", "run.toml", "report.html", "v.json", "agent.json")
+VARYING = ("run.json", "run.toml", "report.html", "v.json", "v.safetensors", "agent.json")
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,7 @@ def look_after(name: str, place: Path, known: dict[str, bytes], row: dict[str, A
 
 def varies(path: str, name: str) -> bool:
     """Whether a file holds times, or names of folders, or counts of restarts."""
-    return Path(path).name in VARYING or name == "reproduce" or Path(path).suffix == ".safetensors"
+    return Path(path).name in VARYING or name == "reproduce"
 
 
 def kill_review(place: Path, run_folder: Path, chance: Random) -> dict[str, Any]:

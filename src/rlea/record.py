@@ -56,7 +56,7 @@ def cpu_model(facts: Path = Path("/proc/cpuinfo")) -> str:
 
 def blas_kernels() -> list[str]:
     """The BLAS libraries of this process, each with its version and the kernel that it chose."""
-    from threadpoolctl import threadpool_info
+    from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
 
     facts = [row for row in threadpool_info() if row.get("user_api") == "blas"]
     names = ("internal_api", "version", "architecture")
