@@ -31,6 +31,8 @@ from measuring import keep_rows, parser_of
 SIGNALS = {"SIGKILL": signal.SIGKILL, "SIGINT": signal.SIGINT, "SIGTERM": signal.SIGTERM}
 ENDS = {"SIGINT": {130}, "SIGTERM": {143}, "SIGKILL": {-signal.SIGKILL}}
 STRAY = re.compile(r"\.rlea-.*|\..*\.partial|.*-journal|.*-wal")
+# Of our own frames: before it runs any of them, Python ends an interrupt in a traceback.
+OWN_TRACEBACK = re.compile(r"Traceback.*rlea/(cli|commands|pipeline)", re.DOTALL)
 # What differs between two runs of the same command: times, folders, machines.
 VARYING = ("run.json", "run.toml", "report.html", "v.json", "v.safetensors", "agent.json")
 
@@ -160,8 +162,8 @@ def kill(name: str, place: Path, before: Path | None, took: float, chance: Rando
     code = process.wait(300)
     problems = []
     said = (folder / "said").read_text(errors="replace")
-    if "Traceback" in said or (code and code not in ENDS[signal_name] and code != -SIGNALS[signal_name]):
-        problems.append(f"ended with {code}: {said[-500:]}")
+    if OWN_TRACEBACK.search(said) or (code and code not in ENDS[signal_name] and code != -SIGNALS[signal_name]):
+        problems.append(f"ended with {code}: {said[-2000:]}")
     is_there = (folder / command.output).exists()
     is_whole = is_there and command.is_whole(folder)
     state = "finished" if code == 0 else "whole" if is_whole else "not whole, and seen to be" if is_there else "nothing"
@@ -233,8 +235,8 @@ def kill_review(place: Path, run_folder: Path, chance: Random) -> dict[str, Any]
         if len(entries) < answered or [one.number for one in entries] != list(range(1, len(entries) + 1)):
             problems.append(f"{answered} answers were on the disk, and {len(entries)} are left")
     said = (folder / "said").read_text(errors="replace")
-    if "Traceback" in said:
-        problems.append(said[-500:])
+    if OWN_TRACEBACK.search(said):
+        problems.append(said[-2000:])
     again = run(rlea("label", "out", "--reviewer", "Ada", "-q", "--number", "1"), folder, stdin=subprocess.PIPE)
     again.communicate(b"y\n")
     if again.returncode or count_answers(path) < answered:

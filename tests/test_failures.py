@@ -207,3 +207,18 @@ def test_a_stopped_run_leaves_nothing_half_written(number, codes, graph, tmp_pat
     assert run.returncode in codes, printed
     assert b"Traceback" not in printed
     assert not (tmp_path / "out").exists()
+
+
+def test_an_interrupt_while_modules_are_imported_is_no_traceback():
+    program = (
+        "import sys\n"
+        "class Interrupting:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'rlea.cli':\n"
+        "            raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupting())\n"
+        "from rlea.__main__ import main\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")

@@ -408,7 +408,7 @@ def test_a_row_of_another_hand_is_said_in_a_sentence(column, value, store):
         other.executescript("PRAGMA ignore_check_constraints=1; DROP TRIGGER no_change")
         other.execute(f"UPDATE entries SET {column} = ?", (value,))
     other.close()
-    with VerdictStore(store.path) as again, pytest.raises(InputError, match="cannot be read as verdicts.*no answer"):
+    with VerdictStore(store.path) as again, pytest.raises(InputError, match=r"cannot be read as verdicts.*no answer"):
         again.current()
 
 
