@@ -9,7 +9,7 @@ PARALLEL := -n auto --maxprocesses 4 --dist loadfile
 
 MINUTES ?= 1
 
-.PHONY: help demo test test-machines test-random test-slow fuzz check records bench docs clean
+.PHONY: help demo test test-machines test-random test-slow fuzz check records bill bench docs clean
 
 help:
 	@echo "make demo           align two real graphs that come with the package"
@@ -17,9 +17,10 @@ help:
 	@echo "make test-slow      the long ones"
 	@echo "make test-random    the property tests, with new examples each time"
 	@echo "make test-machines  the tests as other machines would run them (SETTINGS=name,name ARGS='-m decisions')"
-	@echo "make fuzz           attack all readers with mutated files (MINUTES=60); findings go to build/findings"
+	@echo "make fuzz           attack all readers and the whole flow (MINUTES=60 PARTS=runs); findings go to build/findings"
 	@echo "make check          formatting, lint and types"
 	@echo "make records        which files of results/ are of an older program or other settings (ARGS=--all)"
+	@echo "make bill           the packages that rlea needs, as installed here, in CycloneDX JSON: build/rlea.cdx.json"
 	@echo "make bench          measure speed and memory (BENCH=name for one)"
 	@echo "make docs           the pages of docs/ as a site with search, in build/site"
 
@@ -64,10 +65,13 @@ test-machines: $(VENV)/.installed-test
 	$(BIN)/python scripts/test_machines.py --settings "$(SETTINGS)" -- $(PARALLEL) $(ARGS)
 
 fuzz: $(VENV)/.installed-test
-	cd tests && ../$(BIN)/python -m fuzz.run --minutes $(MINUTES) --findings ../build/findings
+	cd tests && ../$(BIN)/python -m fuzz.run --minutes $(MINUTES) --parts "$(PARTS)" --findings ../build/findings
 
 records: $(VENV)/.installed
 	@$(BIN)/python scripts/records.py $(ARGS)
+
+bill: $(VENV)/.installed-test
+	@$(BIN)/python scripts/bill_of_materials.py
 
 check: $(VENV)/.installed-test
 	$(BIN)/ruff format --check .

@@ -559,6 +559,20 @@ def update_cost() -> str:
     return f"{slim(markdown_table(head, rows))}\n\n{told}"
 
 
+def degenerate_table() -> str:
+    head = ["", "triples a side", "processor seconds", "times", "peak memory", "times", "links", "of these right"]
+    rows = [
+        [
+            *(row["kind"], f"{row['triples']:,}"),
+            *(f"{row['cpu_seconds']:,.0f}", f"{row['times_seconds']:.1f}"),
+            *(f"{row['peak_memory_mb']:,.0f} MB", f"{row['times_memory']:.1f}"),
+            *(f"{row['links']:,}", f"{row['right']:,}"),
+        ]
+        for row in load("degenerate.json")["rows"]
+    ]
+    return slim(markdown_table(head, rows))
+
+
 def main() -> None:
     pages = {
         ROOT / "README.md": {

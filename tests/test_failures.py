@@ -122,17 +122,55 @@ def test_a_folder_whose_name_is_no_utf8(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-def test_identifiers_that_no_file_could_hold_are_found_before_the_work(run_cli, tmp_path, monkeypatch):
+@pytest.mark.parametrize("odd", ["%09", "%0A", "%0D", "%00"])
+@pytest.mark.parametrize(
+    ("command", "who"),
+    [
+        (("align", "b.nt", "a.nt"), "the target graph"),
+        (("align", "b.nt", "c.nt", "a.nt"), "the graph a"),
+        (("dedupe", "a.nt"), "the graph"),
+    ],
+)
+def test_identifiers_that_no_file_could_hold_are_found_before_the_work(
+    command, who, odd, run_cli, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "a.nt").write_text("<urn:rlea:a%09b> <http://r> <http://c> .\n")
-    (tmp_path / "n.nt").write_text("<http://x> <http://r> <urn:rlea:a%00b> .\n")
-    (tmp_path / "b.nt").write_text("<http://a> <http://r> <http://c> .\n")
-    monkeypatch.setattr("rlea.pipeline.align", lambda *given, **more: pytest.fail("it began to work"))
-    for one in ("a.nt", "n.nt"):
-        done = run_cli("align", "b.nt", one, "--output", "out", "-q")
-        assert done.code == 2
-        assert "the target graph has the identifier" in done.err
-        assert not (tmp_path / "out").exists()
+    (tmp_path / "a.nt").write_text(f"<http://x> <http://r> <urn:rlea:a{odd}b> .\n")
+    for name in ("b.nt", "c.nt"):
+        (tmp_path / name).write_text("<http://a> <http://r> <http://c> .\n")
+    for work in ("several.align", "pipeline.align", "agent.duplicates.find_duplicates"):  # in the order of imports
+        monkeypatch.setattr(f"rlea.{work}", lambda *given, **more: pytest.fail("it began to work"))
+    done = run_cli(*command, "--output", "out", "-q")
+    assert done.code == 2
+    assert f"{who} has the identifier 'a\\" in done.err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        [("a\ud800", "r", "b")],
+        {"triples": [("a", "r", "b")], "literals": [("a", "p", "\udc80")]},
+        {"triples": [("a", "r", "b")], "names": [("a", "\ud800")]},
+    ],
+)
+def test_halves_of_characters_in_memory_are_refused(graph):
+    with pytest.raises(InputError, match="has a text with half a character in it"):
+        rlea.read(graph, [("x", "r", "y")])
+    with pytest.raises(InputError, match="has a text with half a character in it"):
+        rlea.read([("a", "r", "b")], [("x", "r", "y")], seeds=[("a\ud800", "b")])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are text elsewhere")
+def test_graphs_whose_file_names_no_table_can_hold(tmp_path):
+    names = [b"a\tb.tsv", b"a\xffb.tsv", b"=c.tsv"]
+    for name in names:
+        with open(os.path.join(os.fsencode(tmp_path), name), "w", encoding="utf-8") as file:
+            file.write("".join(f"a{k}\tnear\ta{(k * 7 + 1) % 9}\n" for k in range(9)))
+    done = command("align", *names, "--threshold", ".01", "-q", "--output", "out", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    rows = (tmp_path / "out" / "clusters.tsv").read_text(encoding="utf-8").splitlines()
+    assert {len(row.split("\t")) for row in rows} == {5}
 
 
 def test_a_reader_that_goes_away_is_no_traceback(graph):
@@ -190,3 +228,18 @@ def test_a_mistyped_file_is_told_the_one_beside_it(run_cli, tmp_path, monkeypatc
     done = run_cli(*line.split())
     assert done.code == 2
     assert f"there is no such file or folder; did you mean {wanted}." in " ".join(done.err.split())
+
+
+def test_an_interrupt_while_modules_are_imported_is_no_traceback():
+    program = (
+        "import sys\n"
+        "class Interrupting:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'rlea.cli':\n"
+        "            raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupting())\n"
+        "from rlea.__main__ import main\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")

@@ -77,3 +77,14 @@ def test_duplicates_replace_nothing_either(graphs, run_cli):
     (graphs / "out" / "pairs.tsv").write_text("mine")
     assert run_cli("dedupe", "a.tsv", "--output", "out").code == 2
     assert (graphs / "out" / "pairs.tsv").read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", ["clusters.tsv", "pairs.tsv"])
+def test_clusters_of_several_graphs_replace_nothing_either(name, graphs, run_cli, monkeypatch):
+    (graphs / "out").mkdir()
+    (graphs / "out" / name).write_text("mine")
+    (graphs / "c.tsv").write_text(GRAPH.format("c"))
+    monkeypatch.setattr("rlea.several.read_one", lambda *given, **more: pytest.fail("it began to work"))
+    done = run_cli("align", "a.tsv", "b.tsv", "c.tsv", "--output", "out", "-q")
+    assert done.code == 2
+    assert [(path.name, path.read_text()) for path in (graphs / "out").iterdir()] == [(name, "mine")]

@@ -388,3 +388,38 @@ def test_a_benchmark_folder_takes_verdicts_beside_its_own_links(tmp_path):
     assert len(pair.test) == len(plain.test) - 1  # what was learned from is not scored
     assert int(pair.train.target_ids[pair.train.source_ids == source][0]) == target
     assert dict(pair.inputs) == {"demo": "yes", "verdicts": f"{tmp_path}@1"}
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("source", b"\xff"),
+        ("answer", "perhaps"),
+        ("reviewer", b"Ann"),
+        ("time", b""),
+        ("undoes", "x"),
+        ("confidence", "much"),
+    ],
+)
+def test_a_row_of_another_hand_is_said_in_a_sentence(column, value, store):
+    say(store, "ax")
+    store.close()
+    with sqlite3.connect(store.path) as other:
+        other.executescript("PRAGMA ignore_check_constraints=1; DROP TRIGGER no_change")
+        other.execute(f"UPDATE entries SET {column} = ?", (value,))
+    other.close()
+    with VerdictStore(store.path) as again, pytest.raises(InputError, match=r"cannot be read as verdicts.*no answer"):
+        again.current()
+
+
+def test_a_store_that_is_damaged_behind_its_first_page_is_said_in_a_sentence(store):
+    for number in range(200):
+        store.answer(f"s{number}", "t" * 100, "accept", reviewer="Ann", key=str(number))
+    store.close()
+    content = bytearray(store.path.read_bytes())
+    content[4096 * 2 :] = b"\xff" * (len(content) - 4096 * 2)
+    store.path.write_bytes(content)
+    with VerdictStore(store.path) as again:
+        for call in (again.entries, lambda: again.answer("a", "b", "accept", reviewer="Ann", key="new")):
+            with pytest.raises(InputError, match="cannot be read as verdicts, or written to"):
+                call()

@@ -38,6 +38,18 @@ def test_seeds_of_confidence_0_are_none():
     assert any("left out 2 of 3 links of confidence 0" in note for note in pair.notes)
 
 
+@pytest.mark.parametrize(("confidence", "count"), [(0.5, 3), (0.499, 1), (1e-9, 1)])
+def test_seeds_that_are_rather_wrong_than_right_are_none(confidence, count):
+    seeds = [(*GOLD[0], 1.0), *((*link, confidence) for link in GOLD[3:5])]
+    pair = rlea.read(side("a"), side("b"), seeds=seeds, gold=[(*link, 0.1) for link in GOLD[10:20]])
+    assert len(pair.train) == count
+    told = any(
+        "left out 2 of 3 links of a confidence below 0.5, as seeds count as certain" in one for one in pair.notes
+    )
+    assert told == (count == 1)
+    assert len(pair.test) == 10  # links to be scored with are not believed for it
+
+
 def test_a_graph_that_is_too_large_for_all_evidence_says_so(monkeypatch):
     monkeypatch.setattr("rlea.settings.MOST_FUSED", 10)
     monkeypatch.setattr("rlea.pipeline.MOST_FUSED", 10)

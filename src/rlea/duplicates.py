@@ -15,6 +15,7 @@ from rlea.deciders import Clock
 from rlea.errors import InputError
 from rlea.io.apart import read_apart
 from rlea.io.read import read_one, row_inputs, row_options
+from rlea.io.writers.tsv import refuse_unwritable
 from rlea.progress import Progress, silent
 
 if TYPE_CHECKING:
@@ -116,6 +117,7 @@ def dedupe(
     threshold: float = THRESHOLD,
     different: Any = None,
     disjoint: Any = None,
+    for_files: bool = False,
     progress: Progress = silent,
 ) -> Duplicates:
     """Entities of one graph or table that are the same thing, as clusters with a confidence.
@@ -123,7 +125,8 @@ def dedupe(
     `graph` is a path, a frame, triples or whatever `rlea.read` takes as one graph, or a `KnowledgeGraph`; the
     columns are as in `rlea.read`. `threshold` is the least mean confidence of the pairs by which a cluster is joined.
     `different` are pairs of entities that are known to be two things (a file of links, a frame, tuples), `disjoint`
-    pairs of classes that have no entity in common, given in the same ways: they are never in one cluster.
+    pairs of classes that have no entity in common, given in the same ways: they are never in one cluster. With
+    `for_files`, identifiers that `Duplicates.write` could not write are refused before the work.
 
     >>> import rlea
     >>> len(rlea.dedupe([("a", "near", "b"), ("c", "near", "d")]))
@@ -141,6 +144,8 @@ def dedupe(
         apart = read_apart(different, disjoint, [own])
     if not own.num_entities:
         raise InputError("the graph has no entities", remedy="give a graph with something in it")
+    if for_files:
+        refuse_unwritable(own.entities, "the graph")
     with clock("match"):
         barred = [(one, other) for (_, one), (_, other) in apart.pairs]
         known = Known(forbidden=barred, disjoint=apart.classes)

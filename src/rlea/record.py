@@ -26,13 +26,47 @@ def describe_run(**facts: Any) -> dict[str, Any]:
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "commit": commit(),
         "versions": {"python": platform.python_version(), **{name: package_version(name) for name in PACKAGES}},
-        "machine": {
-            "system": platform.system(),
-            "architecture": platform.machine(),
-            "cores": os.cpu_count(),
-            "memory_gb": memory_gb(),
-        },
+        "machine": machine(),
     }
+
+
+def machine() -> dict[str, Any]:
+    """The machine, and the kernels that its processor made the libraries choose: their last bits may differ."""
+    return {
+        "system": platform.system(),
+        "architecture": platform.machine(),
+        "cpu": cpu_model(),
+        "cores": os.cpu_count(),
+        "memory_gb": memory_gb(),
+        "blas": blas_kernels(),
+        "torch_kernels": _torch_kernels(),
+    }
+
+
+def cpu_model(facts: Path = Path("/proc/cpuinfo")) -> str:
+    """What the processor calls itself; empty where the system does not tell."""
+    try:
+        lines = facts.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return platform.processor()
+    names = {"model name", "cpu model", "uarch"}  # of x86, MIPS and RISC-V; ARM has numbers alone
+    found = (value.strip() for name, _, value in (line.partition(":") for line in lines) if name.strip() in names)
+    return next(found, "") or platform.processor()
+
+
+def blas_kernels() -> list[str]:
+    """The BLAS libraries of this process, each with its version and the kernel that it chose."""
+    from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
+
+    facts = [row for row in threadpool_info() if row.get("user_api") == "blas"]
+    names = ("internal_api", "version", "architecture")
+    return sorted({" ".join(str(row[name]) for name in names if row.get(name)) for row in facts})
+
+
+def _torch_kernels() -> str:
+    """The vector instructions that torch chose, such as AVX2; empty where it is not loaded."""
+    torch = sys.modules.get("torch")
+    return "" if torch is None else str(torch.backends.cpu.get_cpu_capability())
 
 
 def command() -> str:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from rlea.agent.overlap import FEWEST_KNOWN
 from rlea.deciders import DECIDERS
-from rlea.errors import InputError
 from rlea.evidence import VECTORS
 from rlea.graph.iri import is_blank
 from rlea.graph.schema import Schema
@@ -353,10 +352,7 @@ def check_output(folder: str | Path, inputs: Iterable[str | Path | None] = (), f
 
 def check_identifiers(pair: GraphPair) -> None:
     """Refuse identifiers that the files of a run cannot hold: asked before the work."""
-    from rlea.io.writers.tsv import can_hold
+    from rlea.io.writers.tsv import refuse_unwritable
 
     for side, graph in (("source", pair.source), ("target", pair.target)):
-        for text in (*graph.entities, *graph.relations, *graph.attributes):
-            if not can_hold(text):
-                what = f"the {side} graph has the identifier {text[:80]!r}, which holds a tab, line break or zero byte"
-                raise InputError(what, remedy="correct it there: no file of links could hold it")
+        refuse_unwritable((*graph.entities, *graph.relations, *graph.attributes), f"the {side} graph")

@@ -19,7 +19,9 @@ from rlea.graph import GraphPair, KnowledgeGraph
 from rlea.graph.cannot_link import bits_of
 from rlea.io.apart import read_apart
 from rlea.io.read import read_one, row_inputs, row_options
+from rlea.io.writers.tsv import refuse_unwritable
 from rlea.pipeline import align
+from rlea.plain_text import cell
 from rlea.progress import Progress, silent
 from rlea.settings import AlignSettings
 
@@ -130,13 +132,15 @@ def align_several(
     columns: str | Sequence[str] = (),
     different: Any = None,
     disjoint: Any = None,
+    for_files: bool = False,
     progress: Progress = silent,
     **options: Any,
 ) -> SeveralResult:
     """Clusters of the entities of three graphs or more, with at most one entity of each graph.
 
     A graph is whatever `rlea.read` takes as one, and columns are as there. `options` are those of `rlea.align`.
-    `different` are pairs of entities of any two of the graphs, `disjoint` pairs of classes, as there.
+    `different` are pairs of entities of any two of the graphs, `disjoint` pairs of classes, as there. With `for_files`,
+    identifiers that `SeveralResult.write` could not write are refused before the work.
 
     >>> import rlea
     >>> names = [("a", "Ada Lovelace"), ("b", "Alan Turing"), ("c", "Grace Hopper")]
@@ -154,6 +158,9 @@ def align_several(
     own = [graph for graph, _ in read]
     apart = read_apart(different, disjoint, own)
     names = _names([inputs.get("graph", "") for _, inputs in read])
+    if for_files:
+        for name, graph in zip(names, own, strict=True):
+            refuse_unwritable(graph.entities, f"the graph {name}")
     starts, links, confidences = first_numbers(own), {}, {}
     for one, other in combinations(range(len(own)), 2):
         cannot_link = apart.between(one, other, own)
@@ -197,7 +204,7 @@ def first_numbers(graphs: Sequence[KnowledgeGraph]) -> list[int]:
 
 def _names(paths: Sequence[str]) -> list[str]:
     """Names of files; their place where there is none, or where two have the same."""
-    stems = [Path(path).name.split(".")[0] for path in paths]
+    stems = [cell(Path(path).name.split(".")[0]) for path in paths]
     return [
         stem if stem and stems.count(stem) == 1 else f"{stem or 'graph'}-{place}"
         for place, stem in enumerate(stems, start=1)

@@ -147,12 +147,18 @@ class VerdictStore:
             remedy = "answer some questions first: rlea review, or rlea label"
             raise InputError("there are no verdicts", path=self.path, remedy=remedy)
         self._lock = threading.RLock()
-        try:
+        with self._told("cannot be opened as verdicts"):
             self._open()
+
+    @contextmanager
+    def _told(self, what: str = "cannot be read as verdicts, or written to") -> Iterator[None]:
+        """One sentence for whatever is wrong with the file: it may be damaged behind its first page."""
+        try:
+            yield
         except sqlite3.Error as problem:
             reason = str(problem).rstrip(".")
             remedy = "check that it is what rlea wrote, and that you may write to its folder"
-            raise InputError(f"cannot be opened as verdicts ({reason})", path=self.path, remedy=remedy) from problem
+            raise InputError(f"{what} ({reason})", path=self.path, remedy=remedy) from problem
 
     def _open(self) -> None:
         self._database = sqlite3.connect(self.path, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False)
@@ -196,12 +202,13 @@ class VerdictStore:
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
         """A transaction that nobody else writes in; it is on the disk when the block has ended well."""
-        with self._lock:
+        with self._lock, self._told():
             self._database.execute("BEGIN IMMEDIATE")
             try:
                 yield self._database
             except BaseException:
-                self._database.execute("ROLLBACK")
+                if self._database.in_transaction:  # else SQLite has rolled it back itself
+                    self._database.execute("ROLLBACK")
                 raise
             self._database.execute("COMMIT")
 
@@ -274,12 +281,12 @@ class VerdictStore:
 
     def entries(self, *, after: int = 0, until: int | None = None) -> list[Entry]:
         """The rows of the log, oldest first: those with numbers above `after` and up to `until`."""
-        with self._lock:
+        with self._lock, self._told():
             rows = self._database.execute(
                 f"SELECT {_COLUMNS} FROM entries WHERE number > ? AND (? IS NULL OR number <= ?) ORDER BY number",
                 (after, until, until),
             ).fetchall()
-        return [_entry(row) for row in rows]
+            return [_entry(row) for row in rows]
 
     def current(self, cardinality: str = "1:1", *, until: int | None = None) -> Verdicts:
         """What the log says now, or said after its first `until` rows; see `resolve`."""
@@ -304,7 +311,7 @@ class VerdictStore:
     def leased_to_others(self, holder: str, *, now: float | None = None) -> set[tuple[str, str]]:
         """The pairs that others look at."""
         moment = time.time() if now is None else now
-        with self._lock:
+        with self._lock, self._told():
             rows = self._database.execute(
                 "SELECT source, target FROM leases WHERE holder != ? AND until > ?", (holder, moment)
             ).fetchall()
@@ -318,6 +325,15 @@ _INSERT = f"INSERT INTO entries ({', '.join(_NAMES)}) VALUES ({', '.join('?' * l
 
 def _entry(row: Sequence[Any]) -> Entry:
     values = dict(zip((field.name for field in fields(Entry)), row, strict=True))
+    # SQLite keeps whatever a column is given, and a file may come from another hand.
+    texts = (values[name] for name in ("key", "answer", "source", "target", "instead", "reviewer", "time"))
+    is_right = all(isinstance(text, str) for text in texts) and values["answer"] in (*ANSWERS, UNDO)
+    if (
+        not is_right
+        or not isinstance(values["undoes"], int | None)
+        or not isinstance(values["confidence"], int | float | None)
+    ):
+        raise sqlite3.DatabaseError(f"row {values['number']} is no answer")
     return Entry(**values | {"is_blind": bool(values["is_blind"])})
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -76,7 +79,13 @@ def of_safetensors(content: bytes, chance: Random) -> bytes:
     size = int.from_bytes(content[:8], "little")
     header = json.loads(content[8 : 8 + size])
     inner = header.get("__metadata__", {})
-    if inner and chance.random() < 0.7:
+    if chance.random() < 0.8:  # else the hash alone would find every other change
+        for key, told in inner.items():
+            inner[key] = json.dumps({name: part for name, part in json.loads(told).items() if name != "sha256"})
+    if chance.random() < 0.2:
+        start = chance.randint(0, len(content) - 8 - size)
+        content = content[: 8 + size + start] + of_bytes(content[8 + size + start :], chance)
+    elif inner and chance.random() < 0.7:
         key = chance.choice(list(inner))
         inner[key] = json.dumps(of_json(json.loads(inner[key]), chance))
     else:
@@ -85,11 +94,53 @@ def of_safetensors(content: bytes, chance: Random) -> bytes:
     return len(text).to_bytes(8, "little") + text + content[8 + size :]
 
 
+def of_sqlite(content: bytes, chance: Random) -> bytes:
+    """Another value at a random place of a database, or another table."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "x.sqlite"
+        path.write_bytes(content)
+        base = sqlite3.connect(path)
+        try:
+            base.executescript("PRAGMA ignore_check_constraints=1; PRAGMA foreign_keys=0")
+            for kind in ("TRIGGER", "VIEW"):
+                for (name,) in base.execute(
+                    "SELECT name FROM sqlite_master WHERE type = ?", (kind.lower(),)
+                ).fetchall():
+                    base.execute(f'DROP {kind} "{name}"')
+            tables = [row[0] for row in base.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+            table = chance.choice([name for name in tables if not name.startswith("sqlite_")])
+            columns = [row[1] for row in base.execute(f'PRAGMA table_info("{table}")')]
+            column = chance.choice(columns)
+            how = chance.randrange(6)
+            if how == 0:
+                base.execute(f'ALTER TABLE "{table}" RENAME COLUMN "{column}" TO "other"')
+            elif how == 1:
+                base.execute(f'ALTER TABLE "{table}" RENAME TO "other"')
+            elif how == 2:
+                base.execute(f"PRAGMA user_version={chance.choice((0, 2, -1, 2**31 - 1))}")
+            else:
+                value = chance.choice(
+                    [None, -1, 2**63 - 1, 1e308, float("nan"), "", "x" * 5000, b"\xff\x00", "\0", "²"]
+                )
+                text = "CAST(x'ff80' AS TEXT)" if chance.random() < 0.1 else "?"
+                given = () if text != "?" else (value,)
+                where = f"rowid = {chance.randint(1, 6)}" if chance.random() < 0.8 else "1"
+                base.execute(f'UPDATE OR REPLACE "{table}" SET "{column}" = {text} WHERE {where}', given)
+            base.commit()
+        except sqlite3.Error:
+            pass  # the change is one that the database does not take
+        finally:
+            base.close()
+        return path.read_bytes()
+
+
 def mutate(name: str, content: bytes, chance: Random) -> bytes:
     """A mutation of a file, by what its name says it is."""
     ways: list[Callable[[bytes, Random], bytes]] = [of_bytes, of_pieces]
     if name.endswith((".safetensors", ".checkpoint")):
         ways = [of_bytes, of_safetensors, of_safetensors]
+    elif name.endswith(".sqlite"):
+        ways = [of_bytes, of_sqlite, of_sqlite]
     elif name.endswith((".json", ".jsonld")):
         ways.append(lambda own, luck: json.dumps(of_json(json.loads(own), luck)).encode())
     return chance.choice(ways)(content, chance)

@@ -1,15 +1,17 @@
 """The fuzzer at fixed seeds, and all that it ever found."""
 
+import shutil
 from itertools import islice
 from random import Random
 
 import pytest
 
-from fuzz import run
+from fuzz import flow, run
 from fuzz.targets import make_targets, read_random_values
 from rlea.errors import InputError
 
 CASES = 600
+PAIRS = 12
 
 
 @pytest.fixture(scope="module")
@@ -17,9 +19,10 @@ def targets(tmp_path_factory):
     return make_targets(tmp_path_factory.mktemp("fuzz") / "good")
 
 
-def test_good_files_are_read(targets):
-    for target in targets:
-        assert target.read(target.folder / target.file) is not None
+def test_good_files_are_read(targets, tmp_path):
+    for number, target in enumerate(targets):
+        folder = shutil.copytree(target.folder, tmp_path / str(number))  # verdicts are added to it
+        assert target.read(folder / target.file) is not None
 
 
 def test_nothing_that_was_found_is_back(targets, tmp_path):
@@ -36,6 +39,22 @@ def test_mutated_files_end_in_a_value_or_a_sentence(targets, tmp_path):
 def test_random_values_are_read():
     for seed in range(4):
         assert not run.judge(lambda seed=seed: read_random_values(Random(seed)))
+
+
+def test_hostile_pairs_go_through_every_matcher_and_back():
+    for seed in range(PAIRS):
+        assert not run.judge(lambda seed=seed: flow.align_random_pair(Random(seed), trained=0.0)), f"pair {seed}"
+
+
+def test_hostile_graphs_are_searched_for_duplicates():
+    assert not run.judge(lambda: flow.dedupe_random_graph(Random(1)))
+
+
+def test_every_part_has_targets_of_its_own(tmp_path):
+    names = [target.name for target in make_targets(tmp_path, ["graphs", "answers"])]
+    assert len(set(names)) == len(names)
+    assert {"graph x.nt", "sparql rows.json"} <= set(names)
+    assert not any(name.startswith("agent") for name in names)
 
 
 def test_the_same_seed_gives_the_same_cases(targets):

@@ -105,6 +105,16 @@ def test_asking_whether_a_file_can_be_written_leaves_nothing(tmp_path):
     assert (tmp_path / "a.txt").read_text() == "old"
 
 
+def test_what_killed_programs_left_is_removed_and_what_is_being_written_is_not(tmp_path):
+    old, new, other = ".rlea-0123456789abcdef.tmp", ".rlea-fedcba9876543210.tmp", ".rlea-notes.tmp"
+    for name in (old, new, other):
+        (tmp_path / name).write_text("half")
+    for name in (old, other):
+        os.utime(tmp_path / name, (1, 1))
+    check_writable(tmp_path / "a.txt")
+    assert names(tmp_path) == sorted([new, other])
+
+
 def test_write_all_writes_everything_or_nothing(tmp_path):
     (tmp_path / "a.txt").write_text("old")
     seen = []

@@ -129,7 +129,7 @@ LINKS = {
     "no confidence": lambda: pandas_frame([(PAIRS[0] + (None,)), (*PAIRS[1], 1.0)]),
     "pairs": lambda: PAIRS,
     "iterator": lambda: (pair for pair in PAIRS),
-    "triples": lambda: [(*PAIRS[0], np.float32(0.25)), PAIRS[1]],
+    "triples": lambda: [(*PAIRS[0], np.float32(0.75)), PAIRS[1]],
     "dict": lambda: dict(PAIRS),
 }
 

@@ -98,6 +98,14 @@ def test_a_symbolic_link_is_not_followed(tmp_path):
     assert (tmp_path / "mine").read_text() == "mine"
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names here")
+def test_a_pipe_in_place_of_the_record_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "run.json")
+    with pytest.raises(InputError, match="is not the record of a run, and would be overwritten"):
+        write_run(tmp_path, FIRST, RECORD)
+    assert read_json(tmp_path / "run.json") == {}
+
+
 def test_further_files_are_listed(tmp_path):
     write_run(tmp_path, FIRST, RECORD)
     assert add_files(tmp_path, {"page": "one"}) == [tmp_path / "page"]

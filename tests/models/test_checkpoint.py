@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import numpy as np
@@ -5,7 +6,10 @@ import pytest
 from safetensors.numpy import save_file
 
 from rlea.errors import InputError
+from rlea.io.array_files import read_safetensors
+from rlea.io.synthetic import SyntheticSettings, generate
 from rlea.models.checkpoint import load_checkpoint, remove_checkpoint, save_checkpoint
+from rlea.models.embed import embed_entities
 
 
 def test_what_is_saved_is_what_is_loaded(tmp_path: Path):
@@ -84,3 +88,41 @@ def test_a_number_that_is_none_is_found_before_the_training(tmp_path):
     save_checkpoint(path, {"x": np.array([1.0, np.nan])}, {"run": {}})
     with pytest.raises(InputError, match="NaN"):
         load_checkpoint(path, {})
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A small pair, and the checkpoint of a training on it."""
+    pair = generate(SyntheticSettings(12, seeds=0.4, valid=0.2, seed=1))
+    path = tmp_path_factory.mktemp("trained") / "x.checkpoint"
+    embed_entities(pair, "mtranse", checkpoint=path, epochs=10, device="cpu")
+    return pair, path
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda arrays, state: state.update(epoch="ten"),
+        lambda arrays, state: state.update(epoch=-1),
+        lambda arrays, state: state.update(stop=[1]),
+        lambda arrays, state: state.update(stop={**state["stop"], "patience": None}),
+        lambda arrays, state: state.update(seconds={}),
+        lambda arrays, state: state.update(loss=[]),
+        lambda arrays, state: state.update(resumed_at=7),
+        lambda arrays, state: state.pop("epoch"),
+        lambda arrays, state: arrays.clear(),
+        lambda arrays, state: arrays.update({name: array[:3] for name, array in arrays.items()}),
+        lambda arrays, state: arrays.update({name: array.astype(np.int8) for name, array in arrays.items()}),
+        lambda arrays, state: arrays.update({name: np.ones(5, np.float32) for name in arrays}),
+    ],
+)
+def test_a_checkpoint_of_another_hand_is_one_sentence(change, trained, tmp_path):
+    """Its hash is right: whoever writes a file can write that as well."""
+    pair, good = trained
+    metadata, arrays = read_safetensors(good, "", "")
+    state = json.loads(metadata["state"])
+    change(arrays, state)
+    state.pop("sha256")
+    save_checkpoint(tmp_path / "x.checkpoint", arrays, state)
+    with pytest.raises(InputError, match=r"x\.checkpoint: is no whole checkpoint \(.*delete the file to train afresh"):
+        embed_entities(pair, "mtranse", checkpoint=tmp_path / "x.checkpoint", epochs=11, device="cpu")

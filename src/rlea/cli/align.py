@@ -235,7 +235,7 @@ def align(
         check_settings(settings, output=None if output is None else output / "links.tsv", device=device)
         if output is not None:
             more = (*(others or ()), *(add_source or ()), *(add_target or ()))
-            inputs = (source, target, *more, seeds, valid, gold, different, source_query, target_query)
+            inputs = (source, target, *more, seeds, valid, gold, different, disjoint, source_query, target_query)
             inputs = (*inputs, agent, encoder, *settings.embedding)
             if others:
                 check_free(output, CLUSTER_FILES, [one for one in inputs if one])
@@ -313,7 +313,7 @@ def answer_several(
     from rlea.several import align_several, refuse_pairwise
 
     refuse_pairwise(given)
-    found = align_several(graphs, settings, **rows, progress=report)
+    found = align_several(graphs, settings, **rows, for_files=output is not None, progress=report)
     written = [] if output is None else found.write(output)
     if json_:
         print_json(found.summary())

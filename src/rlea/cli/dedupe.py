@@ -75,6 +75,7 @@ def dedupe(
             threshold=threshold,
             different=different,
             disjoint=disjoint,
+            for_files=output is not None,
             progress=report,
         )
         written = [] if output is None else found.write(output)

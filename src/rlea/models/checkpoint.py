@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlea.errors import InputError
+from rlea.io.agent_files import check_like
 from rlea.io.array_files import check_hash, content_hash, read_safetensors
 
+_AFRESH = "delete the file to train afresh, or name another"
 _own: set[str] = set()  # real paths of checkpoints that this process has written, or has gone on from
 
 
@@ -43,6 +45,38 @@ def save_checkpoint(path: Path, arrays: Mapping[str, NDArray[Any]], state: Mappi
             partial.unlink(missing_ok=True)
 
 
+@contextmanager
+def going_on(path: Path | None) -> Iterator[None]:
+    """Turn whatever is wrong with the content of a checkpoint, while it is used, into one sentence; None is none.
+
+    Its hash says that it is as it was written, not who wrote it: a file of another hand may hold anything.
+    """
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as problem:
+        if path is None:
+            raise
+        what = f"{problem} is missing" if isinstance(problem, KeyError) else " ".join(str(problem).rstrip(".").split())
+        raise InputError(f"is no whole checkpoint ({what[:200]})", path=path, remedy=_AFRESH) from problem
+
+
+def check_state(state: Mapping[str, Any], like: Mapping[str, Any]) -> None:
+    """Refuse a state whose values have other types than those of an example, or an epoch that there is not."""
+    for name, example in like.items():
+        check_like(state[name], example, name)
+        if name in ("epoch", "episode") and state[name] < 0:
+            raise ValueError(f"{name} is {state[name]}")
+
+
+def check_rows(arrays: Mapping[str, NDArray[Any]], rows: Mapping[str, int]) -> None:
+    """Refuse tables with another number of rows: compiled code would read beyond their end."""
+    for name, count in rows.items():
+        if arrays[name].ndim != 2 or len(arrays[name]) != count or arrays[name].dtype.kind != "f":
+            raise ValueError(f"{name} has the shape {arrays[name].shape}")
+
+
 def remove_checkpoint(path: Path) -> None:
     """Remove a checkpoint of this run, and what a run that was killed while writing it has left.
 
@@ -61,7 +95,7 @@ def _partial(path: Path) -> Path:
 
 def load_checkpoint(path: Path, run: Mapping[str, Any]) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     """Arrays and state of a checkpoint whose `state["run"]` equals `run`; anything else is refused."""
-    remedy = "delete the file to train afresh, or name another"
+    remedy = _AFRESH
     metadata, arrays = read_safetensors(path, "is not a training checkpoint", remedy)
     try:
         state = json.loads(metadata["state"])

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from rlea.errors import InputError
 from rlea.graph import GraphPair
-from rlea.models.checkpoint import load_checkpoint, save_checkpoint
+from rlea.models.checkpoint import check_rows, check_state, going_on, load_checkpoint, save_checkpoint
 from rlea.models.early_stop import EarlyStop, hits_at_1, validation_pool
 from rlea.progress import Progress, silent
+from rlea.record import as_rows
 from rlea.search.embeddings import Embeddings
 
 Arrays = dict[str, NDArray[Any]]
@@ -148,13 +149,19 @@ def train(
             progress(stage, 0, last_epoch, "preparing")
         training = model(pair, settings, seed, chosen)
         run = identity(pair, settings, model, seed, chosen) | training.info
-        if checkpoint is not None and checkpoint.exists():
-            saved, state = load_checkpoint(checkpoint, run)
-            epoch, loss, history = state["epoch"], state["loss"], state.get("history", [])
-            stop = EarlyStop(**state["stop"])
-            if "best.source" in saved:
-                best = saved.pop("best.source"), saved.pop("best.target")
-            seconds_before, resumed_at = state["seconds"], [*state["resumed_at"], epoch]
+        resumed = checkpoint if checkpoint is not None and checkpoint.exists() else None
+        if resumed is not None:
+            saved, state = load_checkpoint(resumed, run)
+            with going_on(resumed):
+                check_state(state, {"epoch": 0, "seconds": 0.0, "resumed_at": [], "stop": asdict(stop)})
+                epoch, loss, history = state["epoch"], float(state["loss"]), as_rows(state.get("history"))
+                stop = EarlyStop(**state["stop"])
+                if "best.source" in saved:
+                    check_rows(
+                        saved, {"best.source": pair.source.num_entities, "best.target": pair.target.num_entities}
+                    )
+                    best = saved.pop("best.source"), saved.pop("best.target")
+                seconds_before, resumed_at = state["seconds"], [*state["resumed_at"], epoch]
             if epoch > last_epoch:
                 raise InputError(
                     f"is the checkpoint of epoch {epoch}, and at most {last_epoch} epochs are asked for",
@@ -163,10 +170,18 @@ def train(
                 )
             if epoch < last_epoch and not stop.should_stop:
                 progress(stage, epoch, last_epoch, f"going on from epoch {epoch}")
-        training.start(epoch, saved)
+        with going_on(resumed):
+            if resumed is not None and not saved:  # the models would begin anew
+                raise ValueError("it has no parameters")
+            training.start(epoch, saved)
+            if resumed is not None:
+                sides = dict(zip(("source", "target"), training.vectors(), strict=True))
+                check_rows(sides, {"source": pair.source.num_entities, "target": pair.target.num_entities})
         while epoch < last_epoch and not stop.should_stop:
             epoch += 1
-            loss = training.run_epoch(epoch)
+            with going_on(resumed):  # what does not fit is found in the first epoch
+                loss = training.run_epoch(epoch)
+            resumed = None
             if epoch >= settings.valid_from and (epoch - settings.valid_from) % settings.valid_every == 0:
                 history.append({"epoch": epoch, "loss": loss})
                 if validates:

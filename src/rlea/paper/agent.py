@@ -16,7 +16,7 @@ from rlea.errors import InputError
 from rlea.graph import GraphPair, KnowledgeGraph, Links, choose_pool
 from rlea.io.agent_files import load_agent_file, save_agent_file, whole_agent
 from rlea.matching import Matching, Task
-from rlea.models.checkpoint import load_checkpoint, save_checkpoint
+from rlea.models.checkpoint import check_state, going_on, load_checkpoint, save_checkpoint
 from rlea.models.training import choose_device as choose_device
 from rlea.models.training import require_seed
 from rlea.paper.episode import Floats, PairSequence, Steps, label_sequence, make_sequence, play
@@ -24,6 +24,7 @@ from rlea.paper.policy import GraphView, Policy, Value
 from rlea.paper.presets import PRESETS, AgentSettings, settings_of
 from rlea.paper.reinforce import Learner, PolicyInput, decode, match_probabilities, run_episode, under
 from rlea.progress import Progress, silent
+from rlea.record import as_rows
 from rlea.search.candidates import Candidates, find_candidates, prepare
 from rlea.search.embeddings import Embeddings
 
@@ -273,11 +274,18 @@ class Agent:
 
     def _resume(self, path: Path, run: dict[str, Any], learner: Learner) -> tuple[int, dict[str, torch.Tensor]]:
         arrays, state = load_checkpoint(path, run)
-        tensors = {name: torch.as_tensor(np.array(array)) for name, array in arrays.items()}
-        learner.load(tensors)
-        learner.episode = state["episode"]
-        self.best_episode, self.history = state["best_episode"], state["history"]
-        return state["best_score"], under(tensors, "best.")
+        with going_on(path):
+            check_state(state, {"episode": 0, "best_episode": 0, "best_score": 0})
+            tensors = {name: torch.as_tensor(np.array(array)) for name, array in arrays.items()}
+            learner.load(tensors)
+            learner.episode = state["episode"]
+            self.best_episode, self.history = state["best_episode"], as_rows(state["history"])
+            if not 0 <= self.best_episode <= learner.episode == len(self.history):
+                raise ValueError("its episodes are not those of its history")
+            best = under(tensors, "best.")
+            learner.policy.load_state_dict({**learner.policy.state_dict(), **best})  # whether they would fit
+            learner.load(tensors)
+            return state["best_score"], best
 
 
 def copied(policy: Policy) -> dict[str, torch.Tensor]:

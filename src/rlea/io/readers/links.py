@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 CARDINALITIES = ("1:1", "1:n", "n:1", "n:m")
 ONE_TO_ONE = CARDINALITIES[0]
+# Seeds count as certain, so one of a smaller confidence is none: its own file says that it is rather wrong than right.
+LEAST_OF_SEEDS = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +48,9 @@ def make_pair(
     The splits are made disjoint. A link with an entity of an earlier split is left out with a note: if it
     is the same link, the training has seen it, and if not, it contradicts that link. Only where people give their own
     seeds (`default_pool` is "all"), gold links that contradict one stay: nothing can find them any more, so they count
-    as missed, and wrong seeds cannot raise a score. Links of confidence 0 are left out: they are said to be wrong.
-    `cardinality` says of which side entities may have several links, such as 1:n.
+    as missed, and wrong seeds cannot raise a score. Links of confidence 0 are left out, as they are said to be wrong,
+    and so are seeds of less than `LEAST_OF_SEEDS`. `cardinality` says of which side entities may have several links,
+    such as 1:n.
     """
     source, target = graphs
     all_notes = [*source.notes, *target.notes, *notes]
@@ -59,7 +62,7 @@ def make_pair(
         if file is None:
             separated.append(Links.empty())
             continue
-        split = place_links(file, source, target, cardinality)
+        split = place_links(file, source, target, cardinality, least=LEAST_OF_SEEDS if place == 0 else 0.0)
         ids = zip(split.rows, split.links.source_ids.tolist(), split.links.target_ids.tolist(), strict=True)
         kept, same, contradicting = _sift(ids, target_of, source_of, cardinality)
         all_notes += split.notes
@@ -85,25 +88,33 @@ def check_cardinality(cardinality: str) -> None:
 
 
 def place_links(
-    file: LinkFile, source: KnowledgeGraph, target: KnowledgeGraph, cardinality: str = ONE_TO_ONE
+    file: LinkFile,
+    source: KnowledgeGraph,
+    target: KnowledgeGraph,
+    cardinality: str = ONE_TO_ONE,
+    *,
+    least: float = 0.0,
 ) -> PlacedLinks:
     """Links between the two graphs, sorted by source entity, and notes on what was left out of the file.
 
-    Real files are dirty, so three things are left out and counted in a note: links with an entity that its graph does
-    not have, repeated links, and links that contradict an earlier one (the same source with another target, or the
-    other way round: only the first is kept). More than half of the links with unknown entities is an error, because
-    then the two sides are swapped or the identifiers are of another kind.
+    Real files are dirty, so some links are left out and counted in a note: those with an entity that its graph does
+    not have, those of confidence 0 or below `least`, repeated ones, and those that contradict an earlier one (the same
+    source with another target, or the other way round: only the first is kept). More than half of the links with
+    unknown entities is an error, because then the two sides are swapped or the identifiers are of another kind.
     """
     pairs = zip(map(source.entity_index.get, file.sources), map(target.entity_index.get, file.targets), strict=True)
     coded = [(row, s, t) for row, (s, t) in enumerate(pairs) if s is not None and t is not None]
     unknown = sorted({*range(len(file))}.difference(row for row, _, _ in coded))
     wrong = {row for row, confidence in enumerate(file.confidences.tolist()) if confidence == 0}
-    kept, repeated, contradicting = _sift([link for link in coded if link[0] not in wrong], {}, {}, cardinality)
+    unsure = {row for row, confidence in enumerate(file.confidences.tolist()) if 0 < confidence < least}
+    believed = [link for link in coded if link[0] not in wrong and link[0] not in unsure]
+    kept, repeated, contradicting = _sift(believed, {}, {}, cardinality)
     if 2 * len(unknown) > len(file):
         raise _mostly_unknown(file, unknown, source, target)
     notes = [*file.notes]
     notes += _left_out(file, unknown, "whose entities the graphs do not have")
     notes += _left_out(file, sorted(wrong), "of confidence 0")
+    notes += _left_out(file, sorted(unsure), f"of a confidence below {least:g}, as seeds count as certain")
     notes += _left_out(file, repeated, "that stand there more than once")
     notes += _left_out(file, [row for row, _, _ in contradicting], "that contradict an earlier link of the same entity")
     kept.sort(key=lambda link: link[1:])  # so that nothing downstream depends on the order of lines in a file

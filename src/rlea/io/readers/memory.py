@@ -69,20 +69,27 @@ def _rdflib_quads(graph: Any) -> Iterable[Any]:
 
 def _table(value: Any, columns: Columns, place: str, wanted: str = "a frame or rows") -> Table:
     """A frame or rows as a table: columns by their names, or by position where none of the names is known."""
-    library = _library(value)
-    if isinstance(value, pl.DataFrame | pl.LazyFrame):
-        frame = value.lazy().collect()
-    elif library == "pandas" and hasattr(value, "columns"):
-        frame = _pandas_frame(value, place)
-    elif isinstance(value, Iterable) and not isinstance(value, str | bytes) and not library:
-        schema = dict.fromkeys(columns.in_order, pl.String)
-        frame = pl.DataFrame(_rows(value, columns, place), schema=schema, orient="row")
-    else:
-        raise InputError(f"is of the type {type(value).__name__}", path=place, remedy=f"give {wanted}")
+    try:
+        frame = _frame(value, columns, place, wanted)
+    except UnicodeEncodeError as error:  # of Python's texts alone; files are decoded when they are read
+        problem = f"has a text with half a character in it, {shown(error.object, 80)!a}"
+        raise InputError(problem, path=place, remedy="decode it again with errors='replace'") from error
     is_named = any(name in columns.in_order for name in columns.named(frame.columns))
     if not is_named and len(columns.required) <= frame.width <= len(columns.in_order):
         frame = frame.rename(dict(zip(frame.columns, columns.in_order, strict=False)))
     return frame_table(Path(place), frame, columns)
+
+
+def _frame(value: Any, columns: Columns, place: str, wanted: str) -> pl.DataFrame:
+    library = _library(value)
+    if isinstance(value, pl.DataFrame | pl.LazyFrame):
+        return value.lazy().collect()
+    if library == "pandas" and hasattr(value, "columns"):
+        return _pandas_frame(value, place)
+    if isinstance(value, Iterable) and not isinstance(value, str | bytes) and not library:
+        schema = dict.fromkeys(columns.in_order, pl.String)
+        return pl.DataFrame(_rows(value, columns, place), schema=schema, orient="row")
+    raise InputError(f"is of the type {type(value).__name__}", path=place, remedy=f"give {wanted}")
 
 
 def _pandas_frame(value: Any, place: str) -> pl.DataFrame:

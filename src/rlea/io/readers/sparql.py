@@ -220,7 +220,8 @@ def _take(answer: http.client.HTTPResponse) -> bytes:
 def _rows(content: bytes) -> list[Row]:
     try:
         rows: list[Row] = json.loads(content)["results"]["bindings"]
-        if all(isinstance(term["type"] + term["value"], str) for row in rows for term in row.values()):
+        texts = [[term["type"], term["value"], term.get("datatype", "")] for row in rows for term in row.values()]
+        if all(isinstance(text, str) for term in texts for text in term):
             return rows
         raise ValueError
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -242,7 +243,9 @@ def _statements(query: Query, rows: Sequence[Row]) -> Iterator[str | None]:
     terms = [[_term(row.get(name)) for name in names] for row in rows]
     if query.is_everything:
         for row in terms:
-            yield None if None in row else f"{' '.join(map(str, row))} ."
+            # A subject or predicate that is none is invalid as well, whatever the endpoint was thinking.
+            is_whole = None not in row and all(str(term).startswith("<") for term in row[:2]) and row[2] != "UNDEF"
+            yield f"{' '.join(map(str, row))} ." if is_whole else None
         return
     from pyoxigraph import QueryTriples, Store
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shutil
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from rlea.errors import InputError
+
+LEFTOVER = re.compile(r"\.rlea-[0-9a-f]{16}\.tmp")  # a temporary file that was not renamed
+LEFT_AFTER = 3600.0  # seconds without a write
 
 
 @contextmanager
@@ -81,10 +86,15 @@ def made_folder(path: str | Path) -> Iterator[None]:
 def check_writable(path: str | Path) -> None:
     """Raise where a file could not be written, and leave nothing behind: to be asked before long work, not after it.
 
-    For a folder of results, ask for one of the files in it.
+    For a folder of results, ask for one of the files in it. What killed programs left there an hour ago or more is
+    removed: nobody writes to one file for so long without a pause, and others may be writing there now.
     """
     with made_folder(path):
-        pass
+        place = Path(os.path.realpath(path))
+        with suppress(OSError):  # a folder may be writable without being readable
+            for left in [one for one in place.parent.iterdir() if LEFTOVER.fullmatch(one.name)]:
+                if time.time() - left.lstat().st_mtime > LEFT_AFTER and not left.is_dir():
+                    left.unlink(missing_ok=True)
 
 
 def _temporary(place: Path) -> Path:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from glob import glob
@@ -18,14 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from rlea.errors import InputError
-from rlea.io.writers.atomic import made_folder, staged
+from rlea.io.writers.atomic import LEFTOVER, made_folder, staged
 from rlea.record import as_dict, as_json
 
 RECORD = "run.json"
 RUN_CONFIG = "run.toml"  # beside it: the options
 OTHER = "name a new folder for the output, or move the file away"
 _JOURNAL = ".rlea-writing.json"  # what is being renamed: after a kill, these files are of a run as well
-_LEFTOVER = re.compile(r"\.rlea-[0-9a-f]{16}\.tmp")
 _held: set[Path] = set()  # folders that this process has claimed
 
 
@@ -183,6 +181,8 @@ def _is_ours(path: Path, known: Iterable[str]) -> bool:
 
 def read_json(path: Path) -> dict[str, Any]:
     """The object in a JSON file; an empty one where there is none."""
+    if not path.is_file():  # a pipe would be waited for
+        return {}
     try:
         return as_dict(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, RecursionError):
@@ -192,7 +192,7 @@ def read_json(path: Path) -> dict[str, Any]:
 def _sweep(folder: Path) -> None:
     """Remove what a run that was killed while writing has left; the folder is claimed, so nobody else is writing."""
     for path in folder.iterdir():
-        if _LEFTOVER.fullmatch(path.name) and not path.is_dir():
+        if LEFTOVER.fullmatch(path.name) and not path.is_dir():
             path.unlink(missing_ok=True)
 
 

@@ -10,8 +10,9 @@ from rlea.errors import InputError
 from rlea.io.writers.rows import LinkRows
 from rlea.plain_text import cell
 
-# Without quoting or escapes, which readers disagree about, these would break a row.
-_BREAKS = re.compile(r"[\t\n\r\x00]")
+# Without quoting or escapes, which readers disagree about, these would break a row; half a character is no UTF-8.
+_BREAKS = re.compile("[\t\n\r\0\ud800-\udfff]")
+_BREAKS_BUT_TABS = re.compile("[\n\r\0\ud800-\udfff]")
 
 
 def put_links_tsv(path: Path, rows: LinkRows, *, shown: str | Path | None = None) -> None:
@@ -35,6 +36,16 @@ def can_hold(field: str) -> bool:
     return _BREAKS.search(field) is None
 
 
+def refuse_unwritable(identifiers: Iterable[str], what: str) -> None:
+    """Refuse identifiers that no file of links could hold, to be asked before long work; `what` has them."""
+    for text in identifiers:
+        if not can_hold(text):
+            problem = (
+                f"{what} has the identifier {text[:80]!r}, which holds a tab, line break, zero byte or half character"
+            )
+            raise InputError(problem, remedy="correct it there: no file of links could hold it")
+
+
 def without_breaks(text: str) -> str:
     """Blanks in place of tabs and line breaks."""
     return _BREAKS.sub(" ", text)
@@ -55,8 +66,10 @@ def put_table(
             file.write("\t".join(names) + "\n")
         for row in rows:
             line = "\t".join(row)
-            if line.count("\t") != len(row) - 1 or "\n" in line or "\r" in line or "\0" in line:
+            if line.count("\t") != len(row) - 1 or _BREAKS_BUT_TABS.search(line):
                 field = next(field for field in row if not can_hold(field))
-                problem = f"cannot hold {field[:80]!r}, which has a tab, a line break or a zero byte in it"
+                problem = (
+                    f"cannot hold {field[:80]!r}, which has a tab, a line break, a zero byte or half a character in it"
+                )
                 raise InputError(problem, path=shown or path, remedy=remedy)
             file.write(line + "\n")
