@@ -21,9 +21,7 @@ HOME = Path(__file__).parent.parent / "src" / "rlea" / "agent" / "question_value
 KINDS = (
     {"name_noise": 0.3, "dangling": 0.5, "triples_per_entity": 4.0},
     {"name_noise": 0.5, "dangling": 0.3, "triples_per_entity": 3.0, "respell": 0.2},
-    {"name_noise": 0.2, "nameless": 0.5, "triples_per_entity": 4.0, "drop": 0.3},
     {"name_noise": 0.4, "nameless": 0.3, "dangling": 0.2, "values_per_entity": 0.5, "drop": 0.2},
-    {"name_noise": 0.6, "triples_per_entity": 2.0, "drop": 0.3},
     {"name_noise": 0.3, "nameless": 0.6, "dangling": 0.4, "drop": 0.2, "triples_per_entity": 5.0},
 )
 
@@ -50,7 +48,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--entities", type=int, default=300)
     parser.add_argument("--draws", type=int, default=1)
-    parser.add_argument("--questions", type=int, default=90)
+    parser.add_argument("--questions", type=int, default=60)
     parser.add_argument("--output", type=Path, default=HOME)
     options = parser.parse_args()
     import rlea

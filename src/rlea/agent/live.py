@@ -316,7 +316,7 @@ def changed_by(links: Matching, without: Matching, found: Matching, freed: set[i
     much as between the games. Else, and where a source was `freed` of its link, it has what the second game says. Where
     two links want one target, those of the second game come first.
     """
-    own, first, second = ({s: (t, c) for s, t, c in zip(*_lists(part), strict=True)} for part in (links, without, found))
+    own, first, second = (_by_source(part) for part in (links, without, found))
     none = (-1, 0.0)
     taken, kept = list[tuple[float, int, int]](), list[tuple[float, int, int]]()
     for source in sorted({*own, *second}):
@@ -336,8 +336,9 @@ def changed_by(links: Matching, without: Matching, found: Matching, freed: set[i
     return Matching.of(*(zip(*rows, strict=True) if rows else ([], [], [])))
 
 
-def _lists(links: Matching) -> tuple[list[int], list[int], list[float]]:
-    return links.source_ids.tolist(), links.target_ids.tolist(), links.confidences.tolist()
+def _by_source(links: Matching) -> dict[int, tuple[int, float]]:
+    rows = zip(links.source_ids.tolist(), links.target_ids.tolist(), links.confidences.tolist(), strict=True)
+    return {source: (target, confidence) for source, target, confidence in rows}
 
 
 def _of(ids: set[int], is_open: NDArray[np.bool_]) -> Ids:

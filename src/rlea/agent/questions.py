@@ -142,9 +142,7 @@ class Asker:
         undecided = np.bincount(own, doubt[near] * source.identifying, source.size)
         back_doubt = np.full(target.size, 0.5)
         back_doubt[target_ids] = 4 * back_trust[target_ids] * (1 - back_trust[target_ids])
-        undecided_back = np.bincount(
-            target.owners, back_doubt[target.neighbours] * target.identifying, target.size
-        )
+        undecided_back = np.bincount(target.owners, back_doubt[target.neighbours] * target.identifying, target.size)
         sure = np.bincount(own, (trust[near] > 0.5) & ~agrees, source.size)
         return _Around(
             agreeing[source_ids],

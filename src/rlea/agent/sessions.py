@@ -49,7 +49,8 @@ class Person:
         return (source_id, target_id) in known
 
     def _errs(self, source_id: int, target_id: int) -> bool:
-        return float(tie_hash(np.array([source_id]), np.array([target_id]), PERSON + self.seed)[0]) < self.errs * 2.0**64
+        (number,) = tie_hash(np.array([source_id]), np.array([target_id]), PERSON + self.seed)
+        return float(number) < self.errs * 2.0**64
 
 
 @dataclass(frozen=True)
@@ -124,17 +125,14 @@ def reward(before: float, after: float, price: float) -> float:
 
 
 def worth(links: Matching, person: Person) -> float:
-    """Right links less wrong ones, halved, of those that are likelier right than not.
+    """Right links less wrong ones, halved, each as far as it is believed.
 
     A right link more raises F1 about as much as a wrong one fewer; both at once, as when one replaces the other, count
-    one.
+    one. Where an answer changes a confidence a little, it brings a little: the next one may bring the rest.
     """
-    kept = links.at_least(0.5)
-    right = sum(
-        person.knows(source, target)
-        for source, target in zip(kept.source_ids.tolist(), kept.target_ids.tolist(), strict=True)
-    )
-    return right - len(kept) / 2
+    pairs = zip(links.source_ids.tolist(), links.target_ids.tolist(), strict=True)
+    right = np.array([person.knows(source, target) for source, target in pairs], np.float64)
+    return float((links.confidences * (right - 0.5)).sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,7 +176,8 @@ def play_out(
             gain = reward(before, worth(tried.links, person), 0.0)
             rows.append((situation.features[place], person.knows(*pair), gain))
     features = np.array([row for row, _, _ in rows]).reshape(len(rows), len(FEATURES))
-    return Played(features, np.array([right for _, right, _ in rows], np.bool_), np.array([gain for _, _, gain in rows]))
+    is_right, gains = np.array([right for _, right, _ in rows], np.bool_), np.array([gain for _, _, gain in rows])
+    return Played(features, is_right, gains)
 
 
 def _draw(situation: Situation, number: int, random: np.random.Generator) -> NDArray[np.int64]:
