@@ -21,9 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlea.agent.live import LiveRun
+from rlea.agent.memory import Graphs
 from rlea.arithmetic import log
 from rlea.graph import Ids
 from rlea.graph.neighbourhood import Neighbourhood
+from rlea.matching import Matching
 from rlea.search.pairs import leads
 from rlea.search.ties import tie_hash
 
@@ -96,14 +98,20 @@ class Asker:
         source, target = links.source_ids[is_new], links.target_ids[is_new]
         confidences = links.confidences[is_new]
         raw = np.array([run.confidence(*pair) for pair in zip(source.tolist(), target.tolist(), strict=True)])
-        around = self._around(links.source_ids, links.target_ids, links.confidences)
+        seeds = run.state.problem.seeds
+        around = self._around(
+            np.concatenate([links.source_ids, seeds.source_ids]),
+            np.concatenate([links.target_ids, seeds.target_ids]),
+            np.concatenate([links.confidences, np.ones(len(seeds))]),
+        )
+        is_told = np.append(is_new, np.zeros(len(seeds), np.bool_))
         surprises = self._surprises()
         doubt = 4 * confidences * (1 - confidences)
         places = np.minimum(np.searchsorted(self._keys, _keys(source, target)), max(0, len(self._keys) - 1))
         is_known = self._keys[places] == _keys(source, target) if len(self._keys) else np.zeros(len(source), np.bool_)
         lead = [np.where(is_known, part[places], 0.0) if len(part) else np.zeros(len(source)) for part in self._leads]
         sides, ids = self._sides, (source, target)
-        hanging, undecided = around.hanging[is_new], around.undecided[is_new]
+        hanging, undecided = around.hanging[is_told], around.undecided[is_told]
         columns = [
             confidences,
             doubt,
@@ -111,10 +119,10 @@ class Asker:
             np.log1p(sum(part[own] for part, own in zip(self._rivals, ids, strict=True))),
             np.log1p(sum(side.degrees[own] for side, own in zip(sides, ids, strict=True))),
             sum(side.pagerank[own] for side, own in zip(sides, ids, strict=True)),
-            np.log1p(around.agreeing[is_new]),
+            np.log1p(around.agreeing[is_told]),
             np.log1p(hanging),
             np.log1p(undecided),
-            np.log1p(around.disagreeing[is_new]),
+            np.log1p(around.disagreeing[is_told]),
             doubt * np.log1p(hanging),
             doubt * np.log1p(undecided),
             confidences - raw,
@@ -128,8 +136,6 @@ class Asker:
         source, target = self._sides
         target_of, trust = np.full(source.size, -1, np.int64), np.zeros(source.size)
         target_of[source_ids], trust[source_ids] = target_ids, confidences
-        back_trust = np.zeros(target.size)
-        back_trust[target_ids] = confidences
         own, near = source.owners, source.neighbours
         mapped = (target_of[own] >= 0) & (target_of[near] >= 0)
         agrees = np.zeros(len(own), np.bool_)
@@ -139,15 +145,12 @@ class Asker:
         # A neighbour's link hangs on this one the more, the fewer others agree with it.
         share = doubt[near] / (1.0 + agreeing[near]) * agrees
         hanging = np.bincount(own, share, source.size)
-        undecided = np.bincount(own, doubt[near] * source.identifying, source.size)
-        back_doubt = np.full(target.size, 0.5)
-        back_doubt[target_ids] = 4 * back_trust[target_ids] * (1 - back_trust[target_ids])
-        undecided_back = np.bincount(target.owners, back_doubt[target.neighbours] * target.identifying, target.size)
+        undecided = _undecided(source, source_ids, confidences), _undecided(target, target_ids, confidences)
         sure = np.bincount(own, (trust[near] > 0.5) & ~agrees, source.size)
         return _Around(
             agreeing[source_ids],
             hanging[source_ids],
-            undecided[source_ids] + undecided_back[target_ids],
+            undecided[0][source_ids] + undecided[1][target_ids],
             sure[source_ids],
         )
 
@@ -209,6 +212,22 @@ class _Side:
         identifying = around.functionality[around.relation_ids].astype(np.float64)
         keys = np.unique(_keys(owners, neighbours))
         return _Side(size, owners, neighbours, identifying, keys, degrees, log(_pagerank(owners, neighbours, degrees)))
+
+
+def reach(graphs: Graphs, links: Matching, source_ids: Ids, target_ids: Ids) -> Doubles:
+    """How much is undecided around pairs, given the links so far; (num_pairs,)."""
+    sides = ((graphs.source, links.source_ids, source_ids), (graphs.target, links.target_ids, target_ids))
+    return np.asarray(sum(_undecided(_Side.of(one), own, links.confidences)[ids] for one, own, ids in sides))
+
+
+def _undecided(side: _Side, linked_ids: Ids, confidences: Doubles) -> Doubles:
+    """Doubt about all neighbours of every entity, less about those that many others have; (num_entities,).
+
+    An entity without a link may have none: that counts half.
+    """
+    doubt = np.full(side.size, 0.5)
+    doubt[linked_ids] = 4 * confidences * (1 - confidences)
+    return np.bincount(side.owners, doubt[side.neighbours] * side.identifying, side.size)
 
 
 def _pagerank(owners: NDArray[np.int64], neighbours: NDArray[np.int64], degrees: Doubles) -> Doubles:

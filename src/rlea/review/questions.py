@@ -12,8 +12,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from rlea.agent.questions import reach
 from rlea.agent.trace import Trace
 from rlea.graph import Ids
+from rlea.matching import Matching
 from rlea.search.ties import tie_hash
 from rlea.views.explain import Run
 
@@ -33,6 +35,7 @@ class Questions:
     # (num_pairs, num_channels) 1 if the channel prefers this target of those that the run has kept for the source, -1
     # if it prefers another one, 0 if it says nothing
     says: NDArray[np.int8]
+    reach: Floats  # (num_pairs,) how much is undecided around the pair, before any answer
 
     def __len__(self) -> int:
         return len(self.source_ids)
@@ -54,7 +57,10 @@ class Questions:
         )
         is_link = np.arange(len(source)) < len(links[0])
         channels, says, margins = _opinions(run, source, target)
-        return Questions(source, target, confidences.astype(np.float32), is_link, margins, channels, says)
+        memory = run.memory
+        known = Matching.of(memory.source_ids, memory.target_ids, memory.weights)
+        around = reach(memory.graphs, known, source, target).astype(np.float32)
+        return Questions(source, target, confidences.astype(np.float32), is_link, margins, channels, says, around)
 
     @cached_property
     def disagree(self) -> NDArray[np.bool_]:
@@ -119,6 +125,12 @@ def least_margin(questions: Questions) -> Floats:
     return np.asarray(-np.nan_to_num(np.abs(questions.margins), nan=np.inf, posinf=1e30), np.float32)
 
 
+def doubt_by_reach(questions: Questions) -> Floats:
+    """Pairs first that are in doubt and around which much is undecided: their answers say something about others."""
+    doubt = 4 * questions.confidences * (1 - questions.confidences)
+    return np.asarray(doubt * (1 + questions.reach), np.float32)
+
+
 def at_random(questions: Questions) -> Floats:
     """No pair before another: ties are broken by a hash of the pair."""
     return np.zeros(len(questions), np.float32)
@@ -127,6 +139,7 @@ def at_random(questions: Questions) -> Floats:
 ORDERS: dict[str, Callable[[Questions], Floats]] = {
     "least confident": least_confident,
     "least margin": least_margin,
+    "doubt x reach": doubt_by_reach,
     "random": at_random,
 }
 DEFAULT_ORDER = "least confident"
