@@ -183,6 +183,8 @@ class LiveRun:
         A game of a few entities never ends quite as the whole one did. So it is played twice, with the `earlier`
         answers and with those of now, and what differs between the two is what the answers have changed.
         """
+        if not touched:
+            return []
         before = self._target_of.copy(), self._confidence_of.copy()
         was, now = self._known_by(earlier), self._known_by(self.answers)
         gone, new = set(touched), [pair for pair, is_right in self.answers.items() if is_right]
@@ -191,7 +193,7 @@ class LiveRun:
         self._remove(gone)
         self._put(Matching.of(*_columns(new), np.ones(len(new))))
         ends = [{end for end in column if end >= 0} for column in zip(*touched, strict=True)]
-        freed, start = {source for source, _ in gone}, self._all_links(before)
+        freed, start = {source for source, target in gone if before[0][source] == target}, self._all_links(before)
         for _ in range(MOST_ROUNDS):
             around = self._around(touched)
             ids = [_of(part, is_open) for part, is_open in zip(around, now.is_open, strict=True)]

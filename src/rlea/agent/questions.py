@@ -325,7 +325,8 @@ class Values:
         """From what `as_dict` gave."""
         if tuple(found["features"]) != FEATURES:
             raise ValueError("values were learned with other features: learn them again")
-        return Values(*(np.array(found[name], np.float64) for name in _ARRAYS), price=float(found["price"]))
+        means, scales, yes, no = (np.array(found[name], np.float64) for name in _ARRAYS)
+        return Values(means, scales, yes, no, float(found["price"]))
 
 
 _ARRAYS = ("means", "scales", "yes", "no")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,18 +36,17 @@ class Person:
     errs: float = 0.0
     seed: int = 0
 
-    def __post_init__(self) -> None:
-        known = set(zip(self.gold.source_ids.tolist(), self.gold.target_ids.tolist(), strict=True))
-        object.__setattr__(self, "_known", known)
-
     def says(self, source_id: int, target_id: int) -> bool:
         """Whether the person takes the two for the same."""
         return self.knows(source_id, target_id) != self._errs(source_id, target_id)
 
     def knows(self, source_id: int, target_id: int) -> bool:
         """Whether the two are the same."""
-        known: set[tuple[int, int]] = self._known  # type: ignore[attr-defined]
-        return (source_id, target_id) in known
+        return (source_id, target_id) in self._known
+
+    @cached_property
+    def _known(self) -> set[tuple[int, int]]:
+        return set(zip(self.gold.source_ids.tolist(), self.gold.target_ids.tolist(), strict=True))
 
     def _errs(self, source_id: int, target_id: int) -> bool:
         (number,) = tie_hash(np.array([source_id]), np.array([target_id]), PERSON + self.seed)
