@@ -135,6 +135,17 @@ def worth(links: Matching, person: Person) -> float:
     return float((links.confidences * (right - 0.5)).sum())
 
 
+def as_decided(run: LiveRun) -> Matching:
+    """The links of a run with confidences as the agent has them.
+
+    A single answer moves those of all links that are as sure, too (`LiveRun.corrected`): up after *yes*, down after
+    *no*. Over many answers that is calibration; of one it is the luck of the draw, and larger than what it decides.
+    """
+    links = run.links
+    pairs = zip(links.source_ids.tolist(), links.target_ids.tolist(), strict=True)
+    return Matching.of(links.source_ids, links.target_ids, [run.confidence(*pair) for pair in pairs])
+
+
 @dataclass(frozen=True, eq=False)
 class Played:
     """Questions whose true answer was played out."""
@@ -168,12 +179,12 @@ def play_out(
         situation = asker.situation()
         if not len(situation):
             break
-        before = worth(run.links, person)
+        before = worth(as_decided(run), person)
         for place in _draw(situation, questions // len(stages), random):
             pair = int(situation.source_ids[place]), int(situation.target_ids[place])
             tried = run.copy()
             tried.answer(*pair, is_right=person.knows(*pair))
-            gain = reward(before, worth(tried.links, person), 0.0)
+            gain = reward(before, worth(as_decided(tried), person), 0.0)
             rows.append((situation.features[place], person.knows(*pair), gain))
     features = np.array([row for row, _, _ in rows]).reshape(len(rows), len(FEATURES))
     is_right, gains = np.array([right for _, right, _ in rows], np.bool_), np.array([gain for _, _, gain in rows])
