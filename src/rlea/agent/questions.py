@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from rlea.agent.live import LiveRun
 from rlea.agent.memory import Graphs
-from rlea.arithmetic import log
+from rlea.arithmetic import exp, log, log1p
 from rlea.graph import Ids
 from rlea.graph.neighbourhood import Neighbourhood
 from rlea.matching import Matching
@@ -116,15 +116,15 @@ class Asker:
             confidences,
             doubt,
             *(part / MOST_LEAD for part in lead),
-            np.log1p(sum(part[own] for part, own in zip(self._rivals, ids, strict=True))),
-            np.log1p(sum(side.degrees[own] for side, own in zip(sides, ids, strict=True))),
+            log1p(sum(part[own] for part, own in zip(self._rivals, ids, strict=True))),
+            log1p(sum(side.degrees[own] for side, own in zip(sides, ids, strict=True))),
             sum(side.pagerank[own] for side, own in zip(sides, ids, strict=True)),
-            np.log1p(around.agreeing[is_told]),
-            np.log1p(hanging),
-            np.log1p(undecided),
-            np.log1p(around.disagreeing[is_told]),
-            doubt * np.log1p(hanging),
-            doubt * np.log1p(undecided),
+            log1p(around.agreeing[is_told]),
+            log1p(hanging),
+            log1p(undecided),
+            log1p(around.disagreeing[is_told]),
+            doubt * log1p(hanging),
+            doubt * log1p(undecided),
             confidences - raw,
             *(sum(part[own] for part, own in zip(each, ids, strict=True)) for each in surprises),
         ]
@@ -165,7 +165,7 @@ class Asker:
                 is_asked[pair[place]] = 1.0
             number = np.bincount(side.owners, is_asked[side.neighbours], side.size)
             sums.append(np.bincount(side.owners, surprise[side.neighbours], side.size) / (1.0 + number))
-            counts.append(np.log1p(number))
+            counts.append(log1p(number))
         return (sums[0], sums[1]), (counts[0], counts[1])
 
     def choose(self, strategy: str, number: int, random: np.random.Generator) -> list[tuple[int, int]]:
@@ -287,7 +287,7 @@ def pagerank(situation: Situation, random: np.random.Generator) -> Doubles:
 
 def doubt_by_reach(situation: Situation, random: np.random.Generator) -> Doubles:
     """Doubt about a link, times all that is undecided around it."""
-    return situation.column("doubt") * (1.0 + np.expm1(situation.column("undecided")))
+    return situation.column("doubt") * exp(situation.column("undecided"))
 
 
 def learned_policy(situation: Situation, random: np.random.Generator) -> Doubles:
@@ -308,7 +308,7 @@ class Values:
     def __call__(self, situation: Situation) -> Doubles:
         """The expected gain of a question about each link, less its price."""
         rows = scaled(situation.features, self.means, self.scales)
-        yes, no = rows @ self.yes, rows @ self.no
+        yes, no = ((rows * slopes).sum(axis=1) for slopes in (self.yes, self.no))
         chance = situation.column("confidence")
         return np.asarray(chance * yes + (1 - chance) * no - self.price)
 

@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from rlea.agent.calibration import solve
 from rlea.agent.live import LiveRun
 from rlea.agent.questions import FEATURES, Asker, Situation, Values, scaled
 from rlea.graph import Links
@@ -26,6 +27,7 @@ Doubles = NDArray[np.float64]
 RIDGE = 10.0  # on the squares of the slopes, of features in units of their spread
 MOST_GAIN = 15.0  # a larger one says that the graph is small, and little of other graphs
 PERSON = 23  # use of random numbers
+MOST_HASH = float(np.iinfo(np.uint64).max)
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +52,7 @@ class Person:
 
     def _errs(self, source_id: int, target_id: int) -> bool:
         (number,) = tie_hash(np.array([source_id]), np.array([target_id]), PERSON + self.seed)
-        return float(number) < self.errs * 2.0**64
+        return float(number) < self.errs * MOST_HASH
 
 
 @dataclass(frozen=True)
@@ -204,7 +206,8 @@ def learn_values(played: Played, price: float = 0.0) -> Values:
     rows, gains = scaled(played.features, means, scales), np.clip(played.gains, -MOST_GAIN, MOST_GAIN)
     slopes = []
     for some in (played.is_right, ~played.is_right):
-        penalty = RIDGE * np.eye(rows.shape[1])
+        own, penalty = rows[some], RIDGE * np.eye(rows.shape[1])
         penalty[-1, -1] = 1e-6  # the intercept is free
-        slopes.append(np.linalg.solve(rows[some].T @ rows[some] + penalty, rows[some].T @ gains[some]))
+        squares = np.array([(own * column[:, None]).sum(axis=0) for column in own.T])
+        slopes.append(np.asarray(solve(squares + penalty, (own * gains[some][:, None]).sum(axis=0))))
     return Values(means, scales, slopes[0], slopes[1], price)
