@@ -526,7 +526,7 @@ def review_size() -> str:
 QUESTIONED = {
     "shops": "shops",
     "shops-half": "shops, half of the links left",
-    "demo-half": "demo, half of the links left",
+    "demo-half": "demo, half of the links left (learned from)",
     "D_W-25": "D-W, a quarter of the links left",
     "D_W": "D-W",
     "EN_DE": "EN-DE",
