@@ -573,6 +573,62 @@ def degenerate_table() -> str:
     return slim(markdown_table(head, rows))
 
 
+QUESTIONED = {
+    "shops": "shops",
+    "shops-half": "shops, half of the links left",
+    "demo-half": "demo, half of the links left (learned from)",
+    "D_W-25": "D-W, a quarter of the links left",
+    "D_W": "D-W",
+    "EN_DE": "EN-DE",
+    "EN_FR-structure": "EN-FR by structure, 100 seeds",
+}
+ASKED = (0, 50, 100, 250, 500)  # questions
+
+
+def question_curves(errs: float = 0.0) -> dict[tuple[str, str], list[dict[int, dict]]]:
+    """Pair and strategy -> what was measured in every run, by the number of questions; those that never err."""
+    found: dict[tuple[str, str], list[dict[int, dict]]] = {}
+    for row in load("questions.json")["rows"]:
+        if row["errs"] == errs:
+            curve = {one["questions"]: one for one in row["curve"]}
+            found.setdefault((row["cell"], row["strategy"]), []).append(curve)
+    order = list(QUESTIONED)
+    return dict(sorted(found.items(), key=lambda item: order.index(item[0][0])))
+
+
+def mean_of(curves: list[dict[int, dict]], number: int, key: str) -> float | None:
+    """The mean of all runs that got as far."""
+    values = [curve[number][key] for curve in curves if number in curve]
+    return sum(values) / len(values) if len(values) == len(curves) else None
+
+
+def question_table(errs: float = 0.0) -> str:
+    rows = []
+    for (cell, strategy), curves in question_curves(errs).items():
+        means = [mean_of(curves, number, "f1") for number in ASKED]
+        shown = ["-" if mean is None else share(mean) for mean in means]
+        rows.append([QUESTIONED[cell], strategy, str(len(curves)), *shown])
+    head = ["F1 after so many questions", "", "runs", *map(str, ASKED)]
+    return slim(markdown_table(head, rows))
+
+
+def question_gain_table() -> str:
+    """How much of the gain of 100 questions is about other entities, and the calibration error."""
+    rows = []
+    for (cell, strategy), curves in question_curves().items():
+        start, end, alone, ece, raw = (
+            mean_of(curves, number, key)
+            for number, key in ((0, "f1"), (100, "f1"), (100, "f1_alone"), (100, "ece"), (100, "ece_raw"))
+        )
+        if None in (start, end, alone, ece, raw):
+            continue
+        gains = [f"{100 * value:+.2f}" for value in (end - start, end - alone)]
+        before = mean_of(curves, 0, "ece")
+        rows.append([QUESTIONED[cell], strategy, *gains, share(before), share(raw), share(ece)])
+    head = ["after 100 questions", "", "gain in F1", "of it, about others"]
+    return slim(markdown_table([*head, "calibration error before", "not corrected", "corrected"], rows))
+
+
 def main() -> None:
     pages = {
         ROOT / "README.md": {
@@ -607,6 +663,8 @@ def main() -> None:
         ROOT / "docs" / "serve.md": {"reconcile": reconcile_table, "reconcile-cost": reconcile_cost},
         ROOT / "docs" / "review.md": {"review-size": review_size, "review-cost": review_cost, "live-cost": live_cost},
         ROOT / "docs" / "update.md": {"update-cost": update_cost},
+        ROOT / "docs" / "review.md": {"review-size": review_size, "review-cost": review_cost},
+        ROOT / "docs" / "questions.md": {"questions": question_table, "question-gains": question_gain_table},
     }
     changed = False
     for path, tables in pages.items():

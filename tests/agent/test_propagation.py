@@ -275,3 +275,15 @@ def test_no_relations_at_all():
     assert first.shape == (2, 64)
     assert not first.any()
     assert not second.any()
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("count", [1, 5])
+def test_vectors_of_some_entities_are_those_of_all(seed, count):
+    rng = np.random.default_rng(seed)
+    graphs, other = twins(rng)
+    linked = rng.permutation(30)[:20]
+    memory = Memory.of(graphs, Links.of(linked[:10], other[linked[:10]]), linked[10:], other[linked[10:]], np.ones(10))
+    wanted = tuple(np.sort(rng.permutation(30)[:count]).astype(np.int32) for _ in range(2))
+    for every, some, ids in zip(propagate(memory, SMALL), propagate(memory, SMALL, wanted), wanted, strict=True):
+        np.testing.assert_array_equal(some[ids], every[ids])

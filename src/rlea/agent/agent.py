@@ -542,6 +542,7 @@ class Aligner:
         Fixed passes take standing links for seeds, if they are sure; the learned pass for what was matched before. The
         channels, the scorers and the calibration stay as they are.
         """
+        problem = replace(problem, is_part=True)
         settings, graphs, seeds = self.settings.passes, problem.graphs, problem.seeds
         is_source, is_target = np.zeros(graphs.num_source, np.bool_), np.zeros(graphs.num_target, np.bool_)
         is_source[problem.source_ids], is_target[problem.target_ids] = True, True

@@ -11,6 +11,7 @@ confidence are right, never how many links are.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -20,7 +21,8 @@ from numpy.typing import NDArray
 from rlea.agent.agent import Aligner, State
 from rlea.agent.calibration import correct
 from rlea.agent.kept import Kept
-from rlea.arithmetic import log
+from rlea.agent.passes import Problem
+from rlea.arithmetic import exp, log
 from rlea.errors import InputError
 from rlea.evidence.collect import Evidence
 from rlea.graph import GraphPair, Ids, Links, choose_pool
@@ -28,14 +30,13 @@ from rlea.graph.neighbourhood import Neighbourhood
 from rlea.matching import Matching
 from rlea.progress import Progress, silent
 from rlea.search.embeddings import Embeddings
-from rlea.search.pairs import is_near
 
 Doubles = NDArray[np.float64]
 
 MOST_AROUND = 40  # neighbours of an entity that are decided again, those that identify best; a hub has more
+MOST_RIVALS = 3  # partners that the channels propose for an entity which loses its link: it may take one of them
 MOST_ROUNDS = 3  # of deciding again what is around links that changed
 CHANGED = 0.05  # change of a confidence that is worth telling
-MOST_RIVALS = 3  # best candidates of a new entity that are decided again with it
 MOST_REMEMBERED = 20  # answers that can be taken back one after the other without deciding again
 SLACK = 1e-4  # confidences are kept this far from 0 and 1 where their logits are taken
 
@@ -119,13 +120,26 @@ class LiveRun:
         state = aligner.resume(pair, source_ids, target_ids, kept.rating, vectors, progress=progress)
         return LiveRun(aligner, state, links)
 
-    def __repr__(self) -> str:
-        return f"LiveRun({len(self.links)} links, {len(self.answers)} answers)"
+    def copy(self) -> LiveRun:
+        """The same run, to try an answer on: what is answered about one changes nothing of the other."""
+        other = copy.copy(self)
+        for name in ("_target_of", "_source_of", "_confidence_of", "answers", "_asked", "_past"):
+            setattr(other, name, getattr(self, name).copy())
+        other.on_round = lambda changes: None
+        return other
+
+    @property
+    def asked(self) -> list[tuple[tuple[int, int], float, bool]]:
+        """Every pair with an answer, the confidence that it had before, and the answer."""
+        return [(pair, self._asked[pair], is_right) for pair, is_right in self.answers.items()]
 
     @property
     def state(self) -> State:
-        """What deciding again takes."""
+        """What it takes to decide again: the problem, the channels, all pairs that these propose."""
         return self._state
+
+    def __repr__(self) -> str:
+        return f"LiveRun({len(self.links)} links, {len(self.answers)} answers)"
 
     @property
     def links(self) -> Matching:
@@ -147,19 +161,20 @@ class LiveRun:
         That are their neighbours, their best candidates, and what all of these are linked to.
         """
         before = self._target_of.copy(), self._confidence_of.copy()
-        state, graphs = self._state, self._graphs
-        ends = np.zeros(graphs.num_source, np.bool_), np.zeros(graphs.num_target, np.bool_)
-        for part, ids in zip(ends, (source_ids, target_ids), strict=True):
-            part[ids] = True
-        own = state.some(*ends)
-        pairs = state.proposals.some(own)
-        pairs = pairs.some(is_near(pairs, state.described.logits[own], MOST_RIVALS))
         touched = {(source, int(self._target_of[source])) for source in source_ids.tolist()}
         touched |= {(int(self._source_of[target]), target) for target in target_ids.tolist()}
-        touched |= {(source, -1) for source in pairs.source_ids.tolist()}
-        touched |= {(-1, target) for target in pairs.target_ids.tolist()}
-        if touched:
-            self._decide_around(touched)
+        known = self._known_by(self.answers)
+        self._remove(touched)
+        for _ in range(MOST_ROUNDS if touched else 0):
+            ids = [_of(part, is_open) for part, is_open in zip(self._around(touched), known.is_open, strict=True)]
+            if not len(ids[0]) or not len(ids[1]):
+                break
+            own = {int(source): int(self._target_of[source]) for source in ids[0]}
+            self._remove([*own.items(), *((int(self._source_of[target]), int(target)) for target in ids[1])])
+            self._put(self._play(known, (ids[0], ids[1]), self._all_links((self._target_of, self._confidence_of))))
+            touched = self._moved(own)
+            if not touched:
+                break
         self._past.clear()
         self._remember()
         return self._changes_since(*before)
@@ -169,24 +184,29 @@ class LiveRun:
 
         Answers about entities that are not to be matched, such as those of seeds, are left out.
         """
+        earlier = self.answers.copy()
         gone = [pair for pair, is_right in self.answers.items() if answers.get(pair) != is_right]
         for pair in gone:
             del self.answers[pair]
             if pair not in answers:
                 del self._asked[pair]
         new = [(*pair, is_right) for pair, is_right in answers.items() if pair not in self.answers]
-        return self.answer_all([one for one in new if self.is_open(*one[:2])], gone)
+        touched = set(gone) | self._take([one for one in new if self.is_open(*one[:2])])
+        return self._decide_again(touched, earlier)
 
     def is_open(self, source_id: int, target_id: int) -> bool:
         """Whether both entities are among those to be matched."""
         sides = zip((source_id, target_id), self._is_open, strict=True)
         return all(0 <= entity < len(part) and bool(part[entity]) for entity, part in sides)
 
-    def answer_all(
-        self, answers: Iterable[tuple[int, int, bool]], touched_too: Iterable[tuple[int, int]] = ()
-    ) -> list[Change]:
+    def answer_all(self, answers: Iterable[tuple[int, int, bool]]) -> list[Change]:
         """Several answers at once, which costs less than one by one. A later answer replaces an earlier one."""
-        touched: set[tuple[int, int]] = set(touched_too)
+        earlier = self.answers.copy()
+        return self._decide_again(self._take(answers), earlier)
+
+    def _take(self, answers: Iterable[tuple[int, int, bool]]) -> set[tuple[int, int]]:
+        """Keep answers; the pairs that they touch."""
+        touched = set[tuple[int, int]]()
         for source_id, target_id, is_right in answers:
             self._check(source_id, target_id, is_right)
             pair = source_id, target_id
@@ -197,13 +217,14 @@ class LiveRun:
                 touched.add((int(self._source_of[target_id]), target_id))
             self._asked.setdefault(pair, self.confidence(*pair))
             self.answers[pair] = is_right
-        return self._decide_again(touched)
+        return touched
 
     def withdraw(self, source_id: int, target_id: int) -> list[Change]:
         """Take an answer back."""
+        earlier = self.answers.copy()
         self.answers.pop((source_id, target_id), None)
         self._asked.pop((source_id, target_id), None)
-        return self._decide_again({(source_id, target_id)})
+        return self._decide_again({(source_id, target_id)}, earlier)
 
     def confidence(self, source_id: int, target_id: int) -> float:
         """Of a pair, as the agent has it, not corrected; 0 if it is no link."""
@@ -229,8 +250,12 @@ class LiveRun:
 
     # ---- deciding again ---------------------------------------------------------------------------------------------
 
-    def _decide_again(self, touched: set[tuple[int, int]]) -> list[Change]:
-        """Decide what the pairs touch, then what is around links that changed; go back where links are known."""
+    def _decide_again(self, touched: set[tuple[int, int]], earlier: dict[tuple[int, int], bool]) -> list[Change]:
+        """Decide what the pairs touch, then what is around links that changed; go back where links are known.
+
+        A game of a few entities never ends quite as the whole one did. So it is played twice, with the `earlier`
+        answers and with those of now, and what differs between the two is what the answers have changed.
+        """
         if not touched:
             return []
         before = self._target_of.copy(), self._confidence_of.copy()
@@ -239,46 +264,50 @@ class LiveRun:
             self._target_of, self._source_of = known[0].copy(), known[1].copy()
             self._confidence_of = known[2].copy()
         else:
-            self._decide_around(touched, lambda: self.on_round(self._changes_since(*before)))
+            self._decide_around(touched, earlier, before)
             self._remember()
         return self._changes_since(*before)
+
+    def _decide_around(
+        self, touched: set[tuple[int, int]], earlier: dict[tuple[int, int], bool], before: tuple[Ids, Doubles]
+    ) -> None:
+        was, now = self._known_by(earlier), self._known_by(self.answers)
+        gone, new = set(touched), [pair for pair, is_right in self.answers.items() if is_right]
+        for source, target in new:
+            gone |= {(source, int(self._target_of[source])), (int(self._source_of[target]), target)}
+        self._remove(gone)
+        self._put(Matching.of(*_columns(new), np.ones(len(new))))
+        ends = [{end for end in column if end >= 0} for column in zip(*touched, strict=True)]
+        freed, start = {source for source, target in gone if before[0][source] == target}, self._all_links(before)
+        for _ in range(MOST_ROUNDS):
+            around = self._around(touched)
+            ids = [_of(part, is_open) for part, is_open in zip(around, now.is_open, strict=True)]
+            old = [_of(part | end, is_open) for part, end, is_open in zip(around, ends, was.is_open, strict=True)]
+            if not len(ids[0]) or not len(ids[1]):
+                break
+            without = self._play(was, (old[0], old[1]), start)
+            found = self._play(now, (ids[0], ids[1]), self._all_links((self._target_of, self._confidence_of)))
+            merged = changed_by(start.some(np.isin(start.source_ids, ids[0])), without, found, freed)
+            own = {int(source): int(self._target_of[source]) for source in ids[0]}
+            self._remove(list(own.items()))  # one whose partner is not decided again has it back
+            free = merged.some((self._source_of[merged.target_ids] < 0) & (self._target_of[merged.source_ids] < 0))
+            self._put(free)
+            touched = self._moved(own)
+            if not touched:
+                break
+            self.on_round(self._changes_since(*before))
+
+    def _moved(self, own: Mapping[int, int]) -> set[tuple[int, int]]:
+        """The links that sources had and have now, of those that have another one now."""
+        moved = {(source, target) for source, target in own.items() if self._target_of[source] != target}
+        moved |= {(source, int(self._target_of[source])) for source, _ in moved}
+        return {pair for pair in moved if pair[1] >= 0}
 
     def _remember(self) -> None:
         links = self._target_of.copy(), self._source_of.copy(), self._confidence_of.copy()
         self._past[frozenset(self.answers.items())] = links
         while len(self._past) > MOST_REMEMBERED:
             del self._past[next(iter(self._past))]
-
-    def _decide_around(self, touched: set[tuple[int, int]], tell: Callable[[], None] = lambda: None) -> None:
-        accepted = [pair for pair, is_right in self.answers.items() if is_right]
-        seeds = Links.union([self._state.problem.seeds, Links.of(*_columns(accepted))])
-        rejected = [pair for pair, is_right in self.answers.items() if not is_right]
-        barred = self._graphs.cannot_link.with_pairs(rejected)
-        is_open = self._is_open[0].copy(), self._is_open[1].copy()
-        for part, ids in zip(is_open, _columns(accepted), strict=True):
-            part[ids] = False
-        self._remove([(source, target) for source, target in touched])
-        for source, target in accepted:
-            self._remove([(source, int(self._target_of[source])), (int(self._source_of[target]), target)])
-        self._put(Matching.of(*_columns(accepted), np.ones(len(accepted))))
-        problem = replace(self._state.problem, graphs=replace(self._graphs, cannot_link=barred), seeds=seeds)
-        for _ in range(MOST_ROUNDS):
-            source_ids, target_ids = self._around(touched, is_open)
-            if not len(source_ids) or not len(target_ids):
-                break
-            was = {int(source): int(self._target_of[source]) for source in source_ids}
-            self._remove(list(was.items()))
-            self._remove([(int(self._source_of[target]), int(target)) for target in target_ids])
-            standing = self._standing(accepted)
-            again = replace(problem, source_ids=source_ids, target_ids=target_ids)
-            found = self.aligner.decide_some(self._state, again, standing)
-            self._put(found.matching)
-            now = {source: int(self._target_of[source]) for source in was}
-            moved = {(source, target) for source, target in was.items() if now[source] != target}
-            touched = {pair for pair in moved | {(source, now[source]) for source, _ in moved} if pair[1] >= 0}
-            if not touched:
-                break
-            tell()
 
     def _changes_since(self, target_of: Ids, confidence_of: Doubles) -> list[Change]:
         """How links differ from what they were."""
@@ -294,27 +323,54 @@ class LiveRun:
             for source in np.flatnonzero(is_other).tolist()
         ]
 
-    def _standing(self, accepted: Sequence[tuple[int, int]]) -> Matching:
-        """Links that are not decided again; accepted ones are seeds."""
-        source_ids = np.flatnonzero(self._target_of >= 0).astype(np.int32)
-        source_ids = source_ids[~np.isin(source_ids, [source for source, _ in accepted])]
-        return Matching.of(source_ids, self._target_of[source_ids], self._confidence_of[source_ids])
+    def _known_by(self, answers: dict[tuple[int, int], bool]) -> _Known:
+        """What answers say of the problem."""
+        accepted = [pair for pair, is_right in answers.items() if is_right]
+        rejected = [pair for pair, is_right in answers.items() if not is_right]
+        problem, is_open = self._state.problem, (self._is_open[0].copy(), self._is_open[1].copy())
+        for part, ids in zip(is_open, _columns(accepted), strict=True):
+            part[ids] = False
+        graphs = replace(self._graphs, cannot_link=self._graphs.cannot_link.with_pairs(rejected))
+        seeds = Links.union([problem.seeds, Links.of(*_columns(accepted))])
+        return _Known(replace(problem, graphs=graphs, seeds=seeds), is_open)
 
-    def _around(
-        self, pairs: Iterable[tuple[int, int]], is_open: tuple[NDArray[np.bool_], NDArray[np.bool_]]
-    ) -> tuple[Ids, Ids]:
-        """The entities of pairs, their neighbours, and what all of these are linked to, as far as they are open."""
+    def _play(self, known: _Known, ids: tuple[Ids, Ids], links: Matching) -> Matching:
+        """Decide these entities, all other links standing."""
+        if not len(ids[0]) or not len(ids[1]):
+            return Matching.of([], [], [])
+        standing = known.standing(links, ids)
+        problem = replace(known.problem, source_ids=ids[0], target_ids=ids[1])
+        return self.aligner.decide_some(self._state, problem, standing).matching
+
+    def _all_links(self, arrays: tuple[Ids, Doubles]) -> Matching:
+        source_ids = np.flatnonzero(arrays[0] >= 0).astype(np.int32)
+        return Matching.of(source_ids, arrays[0][source_ids], arrays[1][source_ids])
+
+    def _around(self, pairs: Iterable[tuple[int, int]]) -> tuple[set[int], set[int]]:
+        """The entities of pairs, their neighbours and rivals, and what all of these are linked to."""
         ends = list(pairs)
         sources, targets = ({end for end in column if end >= 0} for column in zip(*ends, strict=True))
+        rivals = self._rivals(sources, targets)
         sources |= {near for source in sources for near in _neighbours(self._graphs.source, source)}
         targets |= {near for target in targets for near in _neighbours(self._graphs.target, target)}
+        sources, targets = sources | rivals[0], targets | rivals[1]
         partners = {int(self._target_of[source]) for source in sources}
         sources |= {int(self._source_of[target]) for target in targets}
         targets |= partners
-        found = []
-        for part, ids in zip(is_open, (sources, targets), strict=True):
-            own = np.array(sorted(ids - {-1}), np.int32)
-            found.append(own[part[own]])
+        return sources, targets
+
+    def _rivals(self, sources: set[int], targets: set[int]) -> tuple[set[int], set[int]]:
+        """The sources that the channels would rather link to some targets, and the other way round."""
+        pairs, logits = self._state.proposals, self._state.described.logits
+        found: list[set[int]] = []
+        for own, other, ends in (
+            (pairs.target_ids, pairs.source_ids, targets),
+            (pairs.source_ids, pairs.target_ids, sources),
+        ):
+            places = np.flatnonzero(np.isin(own, list(ends)))
+            places = places[np.lexsort((other[places], -logits[places], own[places]))]
+            ranks = np.arange(len(places)) - np.searchsorted(own[places], own[places])
+            found.append({int(one) for one in other[places[ranks < MOST_RIVALS]]})
         return found[0], found[1]
 
     def _put(self, links: Matching) -> None:
@@ -337,6 +393,57 @@ class LiveRun:
             return confidences
         known, right = np.array([one for one, _ in asked]), np.array([answer for _, answer in asked], np.float64)
         return correct(_logits(confidences), _logits(known), right)
+
+
+@dataclass(frozen=True, eq=False)
+class _Known:
+    """A problem with what answers say of it, and which entities they leave open."""
+
+    problem: Problem
+    is_open: tuple[NDArray[np.bool_], NDArray[np.bool_]]
+
+    def standing(self, links: Matching, ids: tuple[Ids, Ids]) -> Matching:
+        """The links of other entities than these, seeds left out."""
+        is_free = ~(np.isin(links.source_ids, ids[0]) | np.isin(links.target_ids, ids[1]))
+        return links.some(is_free & self.is_open[0][links.source_ids] & self.is_open[1][links.target_ids])
+
+
+def changed_by(links: Matching, without: Matching, found: Matching, freed: set[int]) -> Matching:
+    """Links with what the second of two games has changed beside the first.
+
+    A source that both give the same target keeps its link, or none; the log-odds of a link that it keeps change by as
+    much as between the games. Else, and where a source was `freed` of its link, it has what the second game says. Where
+    two links want one target, those of the second game come first.
+    """
+    own, first, second = (_by_source(part) for part in (links, without, found))
+    none = (-1, 0.0)
+    taken, kept = list[tuple[float, int, int]](), list[tuple[float, int, int]]()
+    for source in sorted({*own, *second}):
+        was, before, after = own.get(source, none), first.get(source, none), second.get(source, none)
+        if before[0] != after[0] or source in freed:
+            sure = max(was[1], after[1]) if was[0] == after[0] and source not in freed else after[1]
+            taken.append((-sure, source, after[0]))
+        elif was[0] >= 0:
+            shift = _logits(np.array([after[1], before[1]]))
+            logit = _logits(np.array([was[1]])) + shift[0] - shift[1]
+            kept.append((-float((1 / (1 + exp(-logit)))[0]), source, was[0]))
+    rows, is_taken = list[tuple[int, int, float]](), set[int]()
+    for sure, source, target in [*sorted(taken), *sorted(kept)]:
+        if target >= 0 and target not in is_taken:
+            is_taken.add(target)
+            rows.append((source, target, -sure))
+    return Matching.of(*(zip(*rows, strict=True) if rows else ([], [], [])))
+
+
+def _by_source(links: Matching) -> dict[int, tuple[int, float]]:
+    rows = zip(links.source_ids.tolist(), links.target_ids.tolist(), links.confidences.tolist(), strict=True)
+    return {source: (target, confidence) for source, target, confidence in rows}
+
+
+def _of(ids: set[int], is_open: NDArray[np.bool_]) -> Ids:
+    """Those that are open, in order."""
+    own = np.array(sorted(ids - {-1}), np.int32)
+    return own[is_open[own]]
 
 
 def _logits(confidences: Doubles) -> Doubles:

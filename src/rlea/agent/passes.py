@@ -75,6 +75,7 @@ class Problem:
     seeds: Links
     source_ids: Ids
     target_ids: Ids
+    is_part: bool = False  # a few entities are decided again: vectors are propagated to these alone
 
 
 Scores = Callable[[Pairs], Floats]  # (num_pairs,)
@@ -187,7 +188,9 @@ def features_of(
 ) -> Features:
     """Features of the pairs of a pass, given what it decided; `memory` is that of the decisions, if there is one."""
     memory = memory or memory_of(problem, decisions)
-    vectors = propagate(memory, settings.vectors)
+    pairs = decisions.pairs
+    wanted = (np.unique(pairs.source_ids), np.unique(pairs.target_ids)) if problem.is_part else None
+    vectors = propagate(memory, settings.vectors, wanted)
     tick("features of pairs")
     return compute_features(decisions.pairs, memory, vectors, evidence_weight=settings.evidence_weight)
 
@@ -240,7 +243,8 @@ def _fixed_pass(problem: Problem, settings: PassSettings, prior: Prior, before: 
     dim = settings.vectors.dim
     vectors = None
     if weight > 0:
-        vectors = propagate(memory, replace(settings.vectors, dim=dim // 2 if is_rough else dim))
+        wanted = (problem.source_ids, problem.target_ids) if problem.is_part else None
+        vectors = propagate(memory, replace(settings.vectors, dim=dim // 2 if is_rough else dim), wanted)
         if not is_rough and len(problem.source_ids) * len(problem.target_ids) <= settings.most_searched:
             some = Embeddings(vectors[0][:, ::SEARCHED], vectors[1][:, ::SEARCHED], measure="inner")
             tick("searching")

@@ -40,8 +40,14 @@ class PropagationSettings:
     correspondence: float = 0.1  # from which two relations count as each other's counterparts
 
 
-def propagate(memory: Memory, settings: PropagationSettings | None = None) -> tuple[Floats, Floats]:
-    """Vectors of all entities of both graphs, (num_entities, steps * dim); the inner product is the mean cosine."""
+def propagate(
+    memory: Memory, settings: PropagationSettings | None = None, wanted: tuple[Ids, Ids] | None = None
+) -> tuple[Floats, Floats]:
+    """Vectors of all entities of both graphs, (num_entities, steps * dim); the inner product is the mean cosine.
+
+    With `wanted`, of these source and target entities alone, which saves most of the work where they are few. The rows
+    of all others are then zero.
+    """
     settings = settings or PropagationSettings()
     labels = make_labels(memory.source_ids, memory.target_ids, settings.dim)
     groups, founders = group_relations(memory.correspondence, settings.correspondence)
@@ -53,7 +59,10 @@ def propagate(memory: Memory, settings: PropagationSettings | None = None) -> tu
         (memory.graphs.source, memory.source_ids, groups[0]),
         (memory.graphs.target, memory.target_ids, groups[1]),
     )
-    first, second = (_propagate_side(*side, labels, memory, turns, settings) for side in sides)
+    first, second = (
+        _propagate_side(*side, labels, memory, turns, settings, ids)
+        for side, ids in zip(sides, wanted or (None, None), strict=True)
+    )
     return first, second
 
 
@@ -124,6 +133,7 @@ def _propagate_side(
     memory: Memory,
     turns: Any,
     settings: PropagationSettings,
+    wanted: Ids | None,
 ) -> Floats:
     num_entities, dim, steps = len(around.starts) - 1, labels.shape[1], settings.steps
     degrees = np.diff(around.starts)
@@ -139,15 +149,32 @@ def _propagate_side(
     now = np.zeros((num_entities, dim), np.float32)
     now[ids] = labels * memory.weights[:, None]
     after = np.empty_like(now)
-    result = np.empty((num_entities, steps * dim), np.float32)
+    result = np.zeros((num_entities, steps * dim), np.float32)
+    needed = _needed(around, wanted, steps)
     edges = (around.starts, around.neighbour_ids, weights, kinds)
     share = np.float32(1 / np.sqrt(steps))
     for step in range(steps):
         part = result[:, step * dim : (step + 1) * dim]
-        move: Any = (*edges, *turns, now, after, part, share, own, is_seed, is_match, step > 0)
+        move: Any = (*edges, *turns, now, after, part, share, own, is_seed, is_match, step > 0, needed[step])
         _step(*move)
         now, after = after, now
     return result
+
+
+def _needed(around: Neighbourhood, wanted: Ids | None, steps: int) -> list[NDArray[np.bool_]]:
+    """At each step, the entities whose sums the wanted ones take up later; all of them where all are wanted."""
+    num_entities = len(around.starts) - 1
+    if wanted is None:
+        return [np.ones(num_entities, np.bool_)] * steps
+    is_needed = np.zeros(num_entities, np.bool_)
+    is_needed[wanted] = True
+    found = [is_needed]
+    owners = np.repeat(np.arange(num_entities), np.diff(around.starts))
+    for _ in range(steps - 1):
+        is_needed = is_needed.copy()
+        is_needed[around.neighbour_ids[is_needed[owners]]] = True
+        found.append(is_needed)
+    return found[::-1]
 
 
 # No fast mathematics here: what is compiled afresh and what is loaded from the disk would round differently.
@@ -167,6 +194,7 @@ def _step(  # type: ignore[no-untyped-def]
     is_seed,
     is_match,
     returns,
+    is_needed,
 ):
     """Sums over neighbours, normalised; a match's own label, which comes back to it after two steps, is taken out.
 
@@ -174,6 +202,8 @@ def _step(  # type: ignore[no-untyped-def]
     """
     dim, half = now.shape[1], cosines.shape[1]
     for entity in numba.prange(len(starts) - 1):
+        if not is_needed[entity]:
+            continue
         total = after[entity]
         total[:] = np.float32(0.0)
         for i in range(starts[entity], starts[entity + 1]):

@@ -12,8 +12,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from rlea.agent.questions import reach
 from rlea.agent.trace import Trace
 from rlea.graph import Ids
+from rlea.matching import Matching
 from rlea.search.ties import tie_hash
 from rlea.views.explain import Run
 
@@ -33,6 +35,7 @@ class Questions:
     # (num_pairs, num_channels) 1 if the channel prefers this target of those that the run has kept for the source, -1
     # if it prefers another one, 0 if it says nothing
     says: NDArray[np.int8]
+    reach: Floats  # (num_pairs,) how much is undecided around the pair, before any answer
 
     def __len__(self) -> int:
         return len(self.source_ids)
@@ -54,7 +57,8 @@ class Questions:
         )
         is_link = np.arange(len(source)) < len(links[0])
         channels, says, margins = _opinions(run, source, target)
-        return Questions(source, target, confidences.astype(np.float32), is_link, margins, channels, says)
+        around = _reach(run, source, target)
+        return Questions(source, target, confidences.astype(np.float32), is_link, margins, channels, says, around)
 
     def joined(self, run: Run, source: Ids, target: Ids) -> Questions:
         """The same with pairs at the end that the run has not decided on."""
@@ -67,6 +71,7 @@ class Questions:
             is_link=np.concatenate([self.is_link, np.zeros(len(source), np.bool_)]),
             margins=np.concatenate([self.margins, margins]),
             says=np.concatenate([self.says, says]),
+            reach=np.concatenate([self.reach, _reach(run, source, target)]),
         )
 
     @cached_property
@@ -77,6 +82,13 @@ class Questions:
 
 def _keys(source: Ids, target: Ids, size: int) -> NDArray[np.int64]:
     return source.astype(np.int64) * size + target
+
+
+def _reach(run: Run, source: Ids, target: Ids) -> Floats:
+    """How much is undecided around pairs, by the links that the run ended with; (num_pairs,)."""
+    memory = run.memory
+    known = Matching.of(memory.source_ids, memory.target_ids, memory.weights)
+    return reach(memory.graphs, known, source, target).astype(np.float32)
 
 
 def _opinions(run: Run, source: Ids, target: Ids) -> tuple[tuple[str, ...], NDArray[np.int8], Floats]:
@@ -132,6 +144,12 @@ def least_margin(questions: Questions) -> Floats:
     return np.asarray(-np.nan_to_num(np.abs(questions.margins), nan=np.inf, posinf=1e30), np.float32)
 
 
+def doubt_by_reach(questions: Questions) -> Floats:
+    """Pairs first that are in doubt and around which much is undecided: their answers say something about others."""
+    doubt = 4 * questions.confidences * (1 - questions.confidences)
+    return np.asarray(doubt * (1 + questions.reach), np.float32)
+
+
 def at_random(questions: Questions) -> Floats:
     """No pair before another: ties are broken by a hash of the pair."""
     return np.zeros(len(questions), np.float32)
@@ -140,6 +158,7 @@ def at_random(questions: Questions) -> Floats:
 ORDERS: dict[str, Callable[[Questions], Floats]] = {
     "least confident": least_confident,
     "least margin": least_margin,
+    "doubt x reach": doubt_by_reach,
     "random": at_random,
 }
 DEFAULT_ORDER = "least confident"
