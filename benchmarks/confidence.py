@@ -4,8 +4,8 @@
 
 Pairs are cut as in `rlea reproduce overlap`, so a link that is not gold is wrong.
 
-- small: pairs of 50, 100 and 300 entities a side of which none, 15 %, 50 % or all are shared, twenty random draws each;
-  and as many entities of two graphs, or tables, of different fields.
+- small: pairs of 50 to 300 entities a side of which none, 15 %, 50 % or all are shared, twenty random draws each, from
+  the smallest to the largest; and as many entities of two graphs, or tables, of different fields.
 - unequal: 100 entities against 900, and 900 against 100, of which none or 50 are shared, five random draws each.
 - seeds: the F1 of links of entities that are never seeds, by the number of seeds; drawn at random, and among the most
   connected tenth.
@@ -24,7 +24,8 @@ from pathlib import Path
 
 import numpy as np
 
-SIZES, SHARES, DRAWS = (50, 100, 300), (0.0, 0.15, 0.5, 1.0), 20
+SHARES, DRAWS = (0.0, 0.15, 0.5, 1.0), 20
+SIZES = [(size, size) for size in np.linspace(50, 300, DRAWS).round().astype(int).tolist()]  # of every draw
 SMALL, LARGE, HALF, FEWER_DRAWS = 100, 900, (0.0, 0.5), 5
 PAIRS, STRANGERS = ("bibliographies", "shops", "demo", "D_W"), ("unrelated", "unrelated-tables")
 SEEDS = (0, 20, 50, 100, 300, 1000, 0.2)
@@ -34,7 +35,7 @@ SEEDED = (
 )
 
 
-def small_pair(pair, gold, share, draw, sizes=(SMALL, SMALL)):
+def small_pair(pair, gold, share, draw, sizes):
     """So many entities a side of a whole pair, a share of those of the smaller side with their counterpart."""
     from rlea.graph import GraphPair, Links
 
@@ -65,13 +66,13 @@ def is_right(links, gold):
     )
 
 
-def measure_small(name, pair, gold, part, sizes, shares, draws=DRAWS):
-    """Figures over all draws: links of all draws are put together."""
+def measure_small(name, pair, gold, part, draws, shares):
+    """Figures over all draws, each of a size: links of all draws are put together."""
     import rlea
 
     for share in shares:
         written, confidences, right, estimates = [], [], [], []
-        for draw in range(draws):
+        for draw, sizes in enumerate(draws):
             is_unrelated = name in STRANGERS
             own, links = strangers(pair, draw, sizes[0]) if is_unrelated else small_pair(pair, gold, share, draw, sizes)
             result = rlea.align(own, pool="all")
@@ -89,12 +90,12 @@ def measure_small(name, pair, gold, part, sizes, shares, draws=DRAWS):
             "part": part,
             "pair": name,
             "share": share,
-            "entities": sizes[0],
-            "targets": sizes[1],
-            "draws": draws,
+            "entities": sorted({source for source, _ in draws}),
+            "targets": sorted({target for _, target in draws}),
+            "draws": len(draws),
             "f1": 2 * found / max(1, links + there),
-            "links": links / draws,
-            "right": found / draws,
+            "links": links / len(draws),
+            "right": found / len(draws),
             "links@.9": int(sure.sum()),
             "precision@.9": float(right[sure].mean()) if sure.any() else None,
             "ece": sum(gaps) / max(1, len(right)),
@@ -166,12 +167,11 @@ def rows_of(part, workspace, wanted):
     if part == "small":
         for name in wanted(*PAIRS, *STRANGERS):
             shares = (0.0,) if name in STRANGERS else SHARES
-            for size in SIZES:
-                yield from measure_small(name, *known_pair(workspace, name), part, (size, size), shares)
+            yield from measure_small(name, *known_pair(workspace, name), part, SIZES, shares)
     elif part == "unequal":
         for name in wanted(*PAIRS):
             for sizes in ((SMALL, LARGE), (LARGE, SMALL)):
-                yield from measure_small(name, *known_pair(workspace, name), part, sizes, HALF, FEWER_DRAWS)
+                yield from measure_small(name, *known_pair(workspace, name), part, [sizes] * FEWER_DRAWS, HALF)
     elif part == "seeds":
         for name, share in (one for one in SEEDED if wanted(one[0])):
             pair, gold = seen_and_judged(workspace, name, share, NO_SEEDS)
