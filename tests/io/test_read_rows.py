@@ -150,8 +150,9 @@ def test_wrong_columns_are_told(tmp_path, options, words):
 def test_a_column_twice_and_a_table_without_rows_are_told(tmp_path):
     with pytest.raises(InputError, match="twice"):
         read_graph(write(tmp_path / "a.csv", [("id", "name", "Name", "x"), ("1", "b", "c", "d")]))
-    with pytest.raises(InputError, match="has a header and no rows"):
-        read_graph(write(tmp_path / "b.csv", [("id", "name", "city", "x")]))
+    for header in (("id", "name", "city", "x"), ("id", "name", "city")):
+        with pytest.raises(InputError, match="has a header and no rows"):
+            read_graph(write(tmp_path / "b.csv", [header]))
 
 
 def test_numbers_that_identify_say_nothing_but_codes_do(tmp_path):
@@ -366,3 +367,18 @@ def test_columns_of_graphs_are_refused(tmp_path):
             continue
         with pytest.raises(InputError, match=words):
             rlea.read(*sides, **options)
+
+
+def test_of_many_columns_the_first_are_told(tmp_path):
+    header = ["id", *(f"c{k}" for k in range(30))]
+    with pytest.raises(InputError, match=r"'c18' and 11 more\)"):
+        read_graph(write(tmp_path / "wide.csv", [header, ["a", *"x" * 30], ["b", *"y" * 30]]), RowOptions(name="d"))
+
+
+def test_a_list_of_names_is_a_table_and_other_lines_of_text_are_none(tmp_path):
+    for name in ("names.csv", "names.txt"):
+        (tmp_path / name).write_text("customer\nAnn Lee\nPaul Ray\nAnn Lee\n", encoding="utf-8")
+    graph = read_graph(tmp_path / "names.csv")
+    assert (graph.names, graph.columns) == (("Ann Lee", "Paul Ray", "Ann Lee"), ("customer",))
+    with pytest.raises(InputError, match="1 field where 3"):
+        read_graph(tmp_path / "names.txt")

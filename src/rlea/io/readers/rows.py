@@ -33,6 +33,7 @@ from rlea.io.readers.text import error_at, shown, suffix_of
 CALLED = "\x00called"  # a column that no file has
 TRIPLE_COLUMNS = ["head", "relation", "tail"]
 LOOKED_AT = 1 << 18  # bytes of a text file that tell rows from triples
+MOST_LISTED = 20  # columns that an error names
 LEAST_FILLED = 0.5  # share of rows that have a name
 NEARLY_ALL = 0.95  # of the values of a column that must be keys of another table for it to refer to it
 # Joined where no single column names a person.
@@ -105,7 +106,9 @@ def has_rows(path: Path) -> bool:
     width = raw.width - 1
     first = [str(value or "") for value in raw.drop("line").row(0)]
     known = [name for name in TABLES["triples"].named(first) if name in TABLES["triples"].required]
-    if width < 2 or len(known) >= 2:
+    if width < 2:
+        return suffix == ".csv" and raw.height > 1  # a list of names; text in other files is no table yet
+    if len(known) >= 2:
         return False
     return width != len(TABLES["triples"].required) or not looks_like_triples(raw)
 
@@ -124,10 +127,12 @@ def _whole_lines(head: bytes) -> bytes:
 def looks_like_triples(raw: pl.DataFrame) -> bool:
     """Whether rows of three fields without a header of triples are triples, and not `id, name, city`.
 
-    A table has a header. Its rows differ in their first field, which never is a third one, and most of them in their
+    A table has a header, and a header of an id alone is a table without rows. Rows differ in their first field, which never is a third one, and most of them in their
     second one, unless the header calls the first an id.
     """
     fields = raw.drop("line")
+    if fields.height == 1:
+        return not _is_id(str(fields.item(0, 0) or ""))
     header, rows = find_header(fields)
     if rows.height < 2 or rows.height == fields.height:  # nothing tells, or no header does
         return True
@@ -186,7 +191,7 @@ def graph_of_rows(tables: Sequence[RowTable], options: RowOptions) -> KnowledgeG
         entities=list(names),
         notes=notes,
     )
-    return replace(graph, is_table=True)
+    return replace(graph, columns=tuple(dict.fromkeys(name for table in tables for name in table.frame.columns)))
 
 
 def _literals(cells: pl.DataFrame, column: str) -> pl.DataFrame:
@@ -223,7 +228,9 @@ def _choose(table: RowTable, options: RowOptions, several: bool) -> _Chosen:
 
 
 def _no_column(table: RowTable, name: str) -> InputError:
-    listed = ", ".join(shown(column, 30) for column in table.frame.columns[:8])
+    names = table.frame.columns
+    more = f" and {len(names) - MOST_LISTED:,} more" if len(names) > MOST_LISTED else ""
+    listed = ", ".join(shown(column, 30) for column in names[:MOST_LISTED]) + more
     return InputError(f"has no column {name} (it has {listed})", path=table.path, remedy="name one of its columns")
 
 
