@@ -117,6 +117,8 @@ def recorded(place: Any) -> str:
 def short_name(place: Any) -> str:
     """A name for a graph: that of its file without extensions, or that of the endpoint's host."""
     text = str(place)
+    if text == STANDARD_INPUT:
+        return "stdin"
     if is_endpoint(text):
         return urlsplit(text).hostname or "endpoint"
     name = Path(urlsplit(text).path if is_url(text) else text).name

@@ -127,8 +127,8 @@ def _whole_lines(head: bytes) -> bytes:
 def looks_like_triples(raw: pl.DataFrame) -> bool:
     """Whether rows of three fields without a header of triples are triples, and not `id, name, city`.
 
-    A table has a header, and a header of an id alone is a table without rows. Rows differ in their first field, which never is a third one, and most of them in their
-    second one, unless the header calls the first an id.
+    A table has a header. Its rows differ in their first field, which never is a third one, and most of them in their
+    second one, unless the header calls the first an id. A lone row that begins with an id is a header without rows.
     """
     fields = raw.drop("line")
     if fields.height == 1:
