@@ -109,6 +109,13 @@ def test_the_column_of_names_is_found_by_its_values(tmp_path, header, named):
     assert "Person Nr C" in graph.names
 
 
+def test_an_address_is_no_name_beside_one(tmp_path):
+    rows = [(f"N{k}", f"Sum{k} Lane {k}, 8001 Town", f"{'ABCDEFGHIJ'[k // 2]}nn Ray{'ab'[k % 2]}") for k in range(12)]
+    rows[1] = (*rows[1][:2], rows[0][2])  # two people have one name, and no two an address
+    graph = read_graph(write(tmp_path / "people.csv", [("nr", "address", "client"), *rows]))
+    assert "named by client" in graph.notes[0]
+
+
 def test_first_and_last_names_are_joined(tmp_path):
     rows = [("id", "first_name", "last_name", "mail"), ("1", "Ann", "Ray", "a@x.org"), ("2", "Ann", "Lee", "b@x.org")]
     assert read_graph(write(tmp_path / "people.csv", rows)).names == ("Ann Ray", "Ann Lee")
