@@ -62,8 +62,8 @@ class KnowledgeGraph:
 
     `triples` has a row (head id, relation id, tail id) for every relation triple, sorted and without repetition.
     `names` has one readable name per entity, `entities` the identifiers (URIs or keys), sorted. `notes` say what a user
-    should know about how the graph was read, `is_table` that its entities are rows of tables; neither is part of the
-    fingerprint.
+    should know about how the graph was read, `columns` are the headers of the tables that its entities are rows of, in
+    the order of the file; neither is part of the fingerprint.
 
     >>> import rlea
     >>> pair = rlea.read([("a", "near", "b")], [("x", "near", "y")])
@@ -78,7 +78,12 @@ class KnowledgeGraph:
     literals: Literals
     names: tuple[str, ...]
     notes: tuple[str, ...] = ()
-    is_table: bool = False
+    columns: tuple[str, ...] = ()
+
+    @property
+    def is_table(self) -> bool:
+        """Whether entities are rows of tables."""
+        return bool(self.columns)
 
     @property
     def num_entities(self) -> int:

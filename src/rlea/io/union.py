@@ -22,7 +22,7 @@ def union_of(graph: KnowledgeGraph, added: Sequence[KnowledgeGraph]) -> Knowledg
     own = _built([graph], {})
     is_chosen = own.names == graph.names
     names = {} if is_chosen else {name: text for one in [*added[::-1], graph] for name, text in _names(one).items()}
-    return replace(_built([graph, *added], names), is_table=graph.is_table)
+    return replace(_built([graph, *added], names), columns=graph.columns)
 
 
 def _names(graph: KnowledgeGraph) -> dict[str, str]:

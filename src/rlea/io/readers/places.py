@@ -50,8 +50,10 @@ def check_there(place: Any) -> None:
     path = Path(place)
     if str(place) == STANDARD_INPUT or is_elsewhere(str(place)) or path.exists() or not path.parent.is_dir():
         return
-    beside = [one.name for one in islice(path.parent.iterdir(), MOST_BESIDE)]
-    for name in get_close_matches(path.name, sorted(beside), n=1):
+    beside = sorted(one.name for one in islice(path.parent.iterdir(), MOST_BESIDE))
+    # Extensions count only between files that are called alike without: one.csv is no kunden.csv.
+    alike = [name for name in beside if get_close_matches(short_name(path), [short_name(name)])]
+    for name in get_close_matches(path.name, alike, n=1, cutoff=0):
         raise InputError("there is no such file or folder", path=path, remedy=f"did you mean {path.with_name(name)}")
 
 
@@ -115,6 +117,8 @@ def recorded(place: Any) -> str:
 def short_name(place: Any) -> str:
     """A name for a graph: that of its file without extensions, or that of the endpoint's host."""
     text = str(place)
+    if text == STANDARD_INPUT:
+        return "stdin"
     if is_endpoint(text):
         return urlsplit(text).hostname or "endpoint"
     name = Path(urlsplit(text).path if is_url(text) else text).name
