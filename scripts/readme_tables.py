@@ -527,34 +527,33 @@ def review_size() -> str:
 
 
 def live_cost() -> str:
-    head = ["entities", "answers", "", "median", "95 % within", "longest", "until answers count"]
+    """Processor time first: that of the clock depends on what else the machine did."""
+    head = ["pair", "entities", "answers", "", "median", "95 % within", "longest", "until answers count"]
     rows = []
     for row in load("live.json")["rows"]:
-        for name, key, making in (("clock", "clock", "making_seconds"), ("processor", "cpu", "making_cpu_seconds")):
+        about = [row["pair"], " and ".join(f"{n:,}" for n in row["entities"]), f"{row['questions']}"]
+        for name, key, making in (("processor", "cpu", "making_cpu_seconds"), ("clock", "clock", "making_seconds")):
             times = (f"{row[key][time]:,.0f} ms" for time in ("p50_ms", "p95_ms", "most_ms"))
-            first = (
-                [" and ".join(f"{n:,}" for n in row["entities"]), f"{row['questions']}"] if key == "clock" else ["", ""]
-            )
-            rows.append([*first, name, *times, f"{row[making]:,.0f} s"])
-    table = slim(markdown_table(head, rows))
+            rows.append([*(about if key == "cpu" else [""] * len(about)), name, *times, f"{row[making]:,.0f} s"])
     others = max(row["load"] for row in load("live.json")["rows"])
-    told = f"Two cores, which up to {others:.0f} processes wanted (`python benchmarks/live.py`)."
-    return f"{table}\n\n{told}"
+    told = (
+        f"Two cores, which up to {others:.0f} processes wanted: processor time compares (`python benchmarks/live.py`)."
+    )
+    return f"{slim(markdown_table(head, rows))}\n\n{told}"
 
 
 def update_cost() -> str:
     record = load("update.json")
-    head = ["", "entities that are new", "links", "gold links there", "F1", "s", "s of the processor"]
+    head = ["", "", "entities that are new", "links", "gold links there", "F1", "s of the processor", "s"]
     rows = []
     for row in record["rows"]:
         new = f"{row['new']:,}" if "new" in row else "-"
-        costs = (f"{row[name]:.0f}" for name in ("seconds", "cpu_seconds"))
-        rows.append([row["step"], new, f"{row['links']:,}", f"{row['gold']:,}", share(row["f1"]), *costs])
+        costs = (f"{row[name]:.0f}" for name in ("cpu_seconds", "seconds"))
+        rows.append([row["pair"], row["step"], new, f"{row['links']:,}", f"{row['gold']:,}", share(row["f1"]), *costs])
     others = max(row["load"] for row in record["rows"])
     told = (
-        f"Pair: {record['pair']}, without seeds; entities without a gold link are there from the start, and a link of "
-        f"theirs counts as wrong. Two cores, which up to {others:.0f} processes wanted: seconds of the processor "
-        f"compare (`python benchmarks/update.py`)."
+        f"Without seeds; entities without a gold link are left out. Two cores, which up to {others:.0f} processes "
+        f"wanted: seconds of the processor compare (`python benchmarks/update.py`)."
     )
     return f"{slim(markdown_table(head, rows))}\n\n{told}"
 
