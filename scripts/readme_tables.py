@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from rlea.agent.questions import STRATEGIES
 from rlea.experiments.deciders import DECIDERS
 from rlea.experiments.figures import figures_of, markdown_table, share, title
 from rlea.experiments.options import PAIRS
@@ -549,11 +550,22 @@ def update_cost() -> str:
     for row in record["rows"]:
         new = f"{row['new']:,}" if "new" in row else "-"
         costs = (f"{row[name]:.0f}" for name in ("cpu_seconds", "seconds"))
-        rows.append([row["pair"], row["step"], new, f"{row['links']:,}", f"{row['gold']:,}", share(row["f1"]), *costs])
+        rows.append(
+            [
+                row.get("pair", record.get("pair")),
+                row["step"],
+                new,
+                f"{row['links']:,}",
+                f"{row['gold']:,}",
+                share(row["f1"]),
+                *costs,
+            ]
+        )
     others = max(row["load"] for row in record["rows"])
     told = (
-        f"Without seeds; entities without a gold link are left out. Two cores, which up to {others:.0f} processes "
-        f"wanted: seconds of the processor compare (`python benchmarks/update.py`)."
+        f"Without seeds; entities without a gold link are there from the start, and a link of theirs counts as wrong. "
+        f"Two cores, which up to {others:.0f} processes wanted: seconds of the processor compare "
+        f"(`python benchmarks/update.py`)."
     )
     return f"{slim(markdown_table(head, rows))}\n\n{told}"
 
@@ -591,8 +603,8 @@ def question_curves(errs: float = 0.0) -> dict[tuple[str, str], list[dict[int, d
         if row["errs"] == errs:
             curve = {one["questions"]: one for one in row["curve"]}
             found.setdefault((row["cell"], row["strategy"]), []).append(curve)
-    order = list(QUESTIONED)
-    return dict(sorted(found.items(), key=lambda item: order.index(item[0][0])))
+    cells, strategies = list(QUESTIONED), list(STRATEGIES)
+    return dict(sorted(found.items(), key=lambda item: (cells.index(item[0][0]), strategies.index(item[0][1]))))
 
 
 def mean_of(curves: list[dict[int, dict]], number: int, key: str) -> float | None:

@@ -154,8 +154,10 @@ class Review:
             ends = np.array(new, np.int32)
             self.places |= {pair: len(self.questions) + number for number, pair in enumerate(new)}
             self.questions = self.questions.joined(self.run, ends[:, 0], ends[:, 1])
-        self._now = np.zeros(len(self.questions))
-        self._now[[self.places[pair] for pair in pairs]] = links.confidences
+        places = [self.places[pair] for pair in pairs]
+        self._now, gains = np.zeros(len(self.questions)), np.full(len(self.questions), np.nan, np.float32)
+        self._now[places], gains[places] = links.confidences, decided.gains
+        self.questions = replace(self.questions, gains=gains)
         self._is_link = (self._now > 0) & (self._now >= self._least - 1e-9)
         self._orders.clear()
 
