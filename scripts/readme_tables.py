@@ -614,12 +614,19 @@ def mean_of(curves: list[dict[int, dict]], number: int, key: str) -> float | Non
 
 
 def question_table(errs: float = 0.0) -> str:
+    """A session costs what the run decides again, and what is measured of it."""
     rows = []
+    spent: dict[tuple[str, str], list[float]] = {}
+    for row in load("questions.json")["rows"]:
+        if row["errs"] == errs and "cpu_seconds" in row:
+            spent.setdefault((row["cell"], row["strategy"]), []).append(row["cpu_seconds"])
     for (cell, strategy), curves in question_curves(errs).items():
         means = [mean_of(curves, number, "f1") for number in ASKED]
         shown = ["-" if mean is None else share(mean) for mean in means]
-        rows.append([QUESTIONED[cell], strategy, str(len(curves)), *shown])
-    head = ["F1 after so many questions", "", "runs", *map(str, ASKED)]
+        used = spent.get((cell, strategy))
+        cost = f"{sum(used) / len(used):.0f}" if used else "-"
+        rows.append([QUESTIONED[cell], strategy, str(len(curves)), *shown, cost])
+    head = ["F1 after so many questions", "", "runs", *map(str, ASKED), "s of the processor"]
     return slim(markdown_table(head, rows))
 
 

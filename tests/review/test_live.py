@@ -190,6 +190,7 @@ def test_links_that_the_run_has_not_decided_on_become_questions(review):
 
 
 def test_the_learned_order_asks_what_is_expected_to_bring_most(review):
+    review.refresh()
     gains = review.questions.gains
     assert np.isfinite(gains[review._now > 0]).all()
     place = review.places[review.next(Filters(order="learned"), reviewer="Ann", holder="h")]
