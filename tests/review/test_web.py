@@ -204,6 +204,7 @@ def test_bad_filters_are_refused(site, filters):
 def test_a_session(site):
     start = site.ask("/api/start").json
     assert (start["reviewer"], start["channels"][0]) == ("Ann", "name for")
+    assert start["orders"] == ["least confident", "least margin", "doubt x reach", "random"]  # without a live part
     found = site.ask("/api/next", holder="h", reviewer="Ann").json
     card = found["card"]
     body = {"source": card["source"]["identifier"], "target": card["target"]["identifier"], "answer": "accept"}

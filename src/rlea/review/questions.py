@@ -166,11 +166,12 @@ def at_random(questions: Questions) -> Floats:
     return np.zeros(len(questions), np.float32)
 
 
+LEARNED = "learned"  # needs a live part
 ORDERS: dict[str, Callable[[Questions], Floats]] = {
     "least confident": least_confident,
     "least margin": least_margin,
     "doubt x reach": doubt_by_reach,
-    "learned": most_gain,
+    LEARNED: most_gain,
     "random": at_random,
 }
 DEFAULT_ORDER = "least confident"

@@ -21,7 +21,7 @@ from rlea.record import as_dict, is_number
 from rlea.resumed import why_not
 from rlea.review.card import make_card
 from rlea.review.live import DECIDING, MAKING, READY, Decided, LiveAnswers
-from rlea.review.questions import DEFAULT_ORDER, ORDERS, Questions, in_order
+from rlea.review.questions import DEFAULT_ORDER, LEARNED, ORDERS, Questions, in_order
 from rlea.serve.facts import Facts
 from rlea.verdicts import Entry, Verdicts, VerdictStore, resolve
 from rlea.views.explain import Run
@@ -349,7 +349,7 @@ class Review:
     def choices(self) -> dict[str, Any]:
         """What can be filtered by."""
         return {
-            "orders": list(ORDERS),
+            "orders": [name for name in ORDERS if name != LEARNED or self.live is not None],
             "scopes": list(SCOPES),
             "kinds": list(KINDS),
             "classes": self.classes,
