@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from rlea.agent.questions import STRATEGIES
 from rlea.experiments.deciders import DECIDERS
 from rlea.experiments.figures import figures_of, markdown_table, share, title
 from rlea.experiments.options import PAIRS
@@ -533,34 +534,44 @@ def review_size() -> str:
 
 
 def live_cost() -> str:
-    head = ["entities", "answers", "", "median", "95 % within", "longest", "until answers count"]
+    """Processor time first: that of the clock depends on what else the machine did."""
+    head = ["pair", "entities", "answers", "", "median", "95 % within", "longest", "until answers count"]
     rows = []
     for row in load("live.json")["rows"]:
-        for name, key, making in (("clock", "clock", "making_seconds"), ("processor", "cpu", "making_cpu_seconds")):
+        about = [row["pair"], " and ".join(f"{n:,}" for n in row["entities"]), f"{row['questions']}"]
+        for name, key, making in (("processor", "cpu", "making_cpu_seconds"), ("clock", "clock", "making_seconds")):
             times = (f"{row[key][time]:,.0f} ms" for time in ("p50_ms", "p95_ms", "most_ms"))
-            first = (
-                [" and ".join(f"{n:,}" for n in row["entities"]), f"{row['questions']}"] if key == "clock" else ["", ""]
-            )
-            rows.append([*first, name, *times, f"{row[making]:,.0f} s"])
-    table = slim(markdown_table(head, rows))
+            rows.append([*(about if key == "cpu" else [""] * len(about)), name, *times, f"{row[making]:,.0f} s"])
     others = max(row["load"] for row in load("live.json")["rows"])
-    told = f"Two cores, which up to {others:.0f} processes wanted (`python benchmarks/live.py`)."
-    return f"{table}\n\n{told}"
+    told = (
+        f"Two cores, which up to {others:.0f} processes wanted: processor time compares (`python benchmarks/live.py`)."
+    )
+    return f"{slim(markdown_table(head, rows))}\n\n{told}"
 
 
 def update_cost() -> str:
     record = load("update.json")
-    head = ["", "entities that are new", "links", "gold links there", "F1", "s", "s of the processor"]
+    head = ["", "", "entities that are new", "links", "gold links there", "F1", "s of the processor", "s"]
     rows = []
     for row in record["rows"]:
         new = f"{row['new']:,}" if "new" in row else "-"
-        costs = (f"{row[name]:.0f}" for name in ("seconds", "cpu_seconds"))
-        rows.append([row["step"], new, f"{row['links']:,}", f"{row['gold']:,}", share(row["f1"]), *costs])
+        costs = (f"{row[name]:.0f}" for name in ("cpu_seconds", "seconds"))
+        rows.append(
+            [
+                row.get("pair", record.get("pair")),
+                row["step"],
+                new,
+                f"{row['links']:,}",
+                f"{row['gold']:,}",
+                share(row["f1"]),
+                *costs,
+            ]
+        )
     others = max(row["load"] for row in record["rows"])
     told = (
-        f"Pair: {record['pair']}, without seeds; entities without a gold link are there from the start, and a link of "
-        f"theirs counts as wrong. Two cores, which up to {others:.0f} processes wanted: seconds of the processor "
-        f"compare (`python benchmarks/update.py`)."
+        f"Without seeds; entities without a gold link are there from the start, and a link of theirs counts as wrong. "
+        f"Two cores, which up to {others:.0f} processes wanted: seconds of the processor compare "
+        f"(`python benchmarks/update.py`)."
     )
     return f"{slim(markdown_table(head, rows))}\n\n{told}"
 
@@ -598,8 +609,8 @@ def question_curves(errs: float = 0.0) -> dict[tuple[str, str], list[dict[int, d
         if row["errs"] == errs:
             curve = {one["questions"]: one for one in row["curve"]}
             found.setdefault((row["cell"], row["strategy"]), []).append(curve)
-    order = list(QUESTIONED)
-    return dict(sorted(found.items(), key=lambda item: order.index(item[0][0])))
+    cells, strategies = list(QUESTIONED), list(STRATEGIES)
+    return dict(sorted(found.items(), key=lambda item: (cells.index(item[0][0]), strategies.index(item[0][1]))))
 
 
 def mean_of(curves: list[dict[int, dict]], number: int, key: str) -> float | None:
@@ -609,12 +620,19 @@ def mean_of(curves: list[dict[int, dict]], number: int, key: str) -> float | Non
 
 
 def question_table(errs: float = 0.0) -> str:
+    """A session costs what the run decides again, and what is measured of it."""
     rows = []
+    spent: dict[tuple[str, str], list[float]] = {}
+    for row in load("questions.json")["rows"]:
+        if row["errs"] == errs and "cpu_seconds" in row:
+            spent.setdefault((row["cell"], row["strategy"]), []).append(row["cpu_seconds"])
     for (cell, strategy), curves in question_curves(errs).items():
         means = [mean_of(curves, number, "f1") for number in ASKED]
         shown = ["-" if mean is None else share(mean) for mean in means]
-        rows.append([QUESTIONED[cell], strategy, str(len(curves)), *shown])
-    head = ["F1 after so many questions", "", "runs", *map(str, ASKED)]
+        used = spent.get((cell, strategy))
+        cost = f"{sum(used) / len(used):.0f}" if used else "-"
+        rows.append([QUESTIONED[cell], strategy, str(len(curves)), *shown, cost])
+    head = ["F1 after so many questions", "", "runs", *map(str, ASKED), "s of the processor"]
     return slim(markdown_table(head, rows))
 
 
