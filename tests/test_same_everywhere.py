@@ -45,7 +45,7 @@ def digest(*parts):
 
 
 def digests():
-    pair = generate(SyntheticSettings(500, seeds=0.3, valid=0.1, name_noise=0.2, nameless=0.1))
+    pair = generate(SyntheticSettings(240, seeds=0.6, valid=0.1, name_noise=0.2, nameless=0.1))
     found = {"pair": digest(pair.source.triples, pair.target.names, pair.target.literals.values)}
     vectors = dict(all_vectors(pair))
     own = [replace(vectors["manhattan"], is_fitted=False), vectors["cosine"]]  # a channel, and fitted ones to weigh

@@ -93,7 +93,7 @@ def test_tables_of_too_many_columns_are_refused(name, monkeypatch, tmp_path):
     )
     assert len(read_graph(path).attributes) == 30
     monkeypatch.setenv("RLEA_MAX_COLUMNS", "29")
-    with pytest.raises(InputError, match="has more than 29 columns; .* RLEA_MAX_COLUMNS"):
+    with pytest.raises(InputError, match=r"has more than 29 columns; .* RLEA_MAX_COLUMNS"):
         read_graph(path)
 
 

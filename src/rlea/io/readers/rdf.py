@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import polars as pl
 
@@ -209,8 +209,9 @@ def parse_rdf(path: Path) -> Iterator[Any]:
             yield from parse(read_xml(path), format_, lenient=True)
         else:
             with _open(path) as stream:
-                whole = NestedJson(stream, path) if format_name == "JSON_LD" else stream
-                yield from parse(whole, format_, lenient=True)
+                if format_name == "JSON_LD":
+                    stream = cast("IO[bytes]", NestedJson(stream, path))
+                yield from parse(stream, format_, lenient=True)
     except SyntaxError as error:
         problem = _PARSER_PLACE.sub("", error.msg).replace("\n", " ").strip()
         if "utf-8" in problem.lower():
