@@ -114,10 +114,12 @@ def numpy_features():
     return " ".join(core.__cpu_dispatch__)
 
 
-ENVIRONMENTS = {
-    "one thread": {"NUMBA_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
-    "old processor": {"NPY_DISABLE_CPU_FEATURES": numpy_features(), "OPENBLAS_CORETYPE": "Prescott"},
-}
+def threads(number):
+    return dict.fromkeys(("NUMBA_NUM_THREADS", "POLARS_MAX_THREADS", "OPENBLAS_NUM_THREADS"), str(number))
+
+
+OLD = {"NPY_DISABLE_CPU_FEATURES": numpy_features(), "OPENBLAS_CORETYPE": "Prescott"}
+ENVIRONMENTS = {"two threads": threads(2), "old processor, one thread": OLD | threads(1)}
 
 
 @pytest.mark.parametrize("kind", ENVIRONMENTS)
