@@ -4,7 +4,8 @@
 
 Pairs are cut as in `rlea reproduce overlap`, so a link that is not gold is wrong.
 
-- small: pairs of 100 entities a side of which none, 15 %, 50 % or all are shared, twenty random draws each.
+- small: pairs of 50 to 300 entities a side of which none, 15 %, 50 % or all are shared, twenty random draws each, from
+  the smallest to the largest; and as many entities of two graphs, or tables, of different fields.
 - unequal: 100 entities against 900, and 900 against 100, of which none or 50 are shared, five random draws each.
 - seeds: the F1 of links of entities that are never seeds, by the number of seeds; drawn at random, and among the most
   connected tenth.
@@ -23,8 +24,10 @@ from pathlib import Path
 
 import numpy as np
 
-SMALL, SHARES, DRAWS = 100, (0.0, 0.15, 0.5, 1.0), 20
-LARGE, HALF, FEWER_DRAWS = 900, (0.0, 0.5), 5
+SHARES, DRAWS = (0.0, 0.15, 0.5, 1.0), 20
+SIZES = [(size, size) for size in np.linspace(50, 300, DRAWS).round().astype(int).tolist()]  # of every draw
+SMALL, LARGE, HALF, FEWER_DRAWS = 100, 900, (0.0, 0.5), 5
+PAIRS, STRANGERS = ("bibliographies", "shops", "demo", "D_W"), ("unrelated", "unrelated-tables")
 SEEDS = (0, 20, 50, 100, 300, 1000, 0.2)
 SEEDED = (
     *(("bibliographies", 0.25), ("shops", 0.5), ("demo", 0.5)),
@@ -32,7 +35,7 @@ SEEDED = (
 )
 
 
-def small_pair(pair, gold, share, draw, sizes=(SMALL, SMALL)):
+def small_pair(pair, gold, share, draw, sizes):
     """So many entities a side of a whole pair, a share of those of the smaller side with their counterpart."""
     from rlea.graph import GraphPair, Links
 
@@ -46,6 +49,15 @@ def small_pair(pair, gold, share, draw, sizes=(SMALL, SMALL)):
     return GraphPair(pair.name, pair.source.some(source), pair.target.some(target)), links
 
 
+def strangers(pair, draw, size):
+    """So many entities of either graph of an unrelated pair."""
+    from rlea.graph import GraphPair, Links
+
+    random = np.random.default_rng([draw, size])
+    source, target = (graph.some(random.permutation(graph.num_entities)[:size]) for graph in (pair.source, pair.target))
+    return GraphPair(pair.name, source, target), Links.empty()
+
+
 def is_right(links, gold):
     """Which links are gold."""
     known = set(zip(gold.source_ids.tolist(), gold.target_ids.tolist(), strict=True))
@@ -54,20 +66,21 @@ def is_right(links, gold):
     )
 
 
-def measure_small(name, pair, gold, part="small", sizes=(SMALL, SMALL), shares=SHARES, draws=DRAWS):
-    """Figures over all draws: links of all draws are put together."""
+def measure_small(name, pair, gold, part, draws, shares):
+    """Figures over all draws, each of a size: links of all draws are put together."""
     import rlea
 
     for share in shares:
         written, confidences, right, estimates = [], [], [], []
-        for draw in range(draws):
-            own, links = small_pair(pair, gold, share, draw, sizes)
+        for draw, sizes in enumerate(draws):
+            is_unrelated = name in STRANGERS
+            own, links = strangers(pair, draw, sizes[0]) if is_unrelated else small_pair(pair, gold, share, draw, sizes)
             result = rlea.align(own, pool="all")
             written.append((len(result), int(is_right(result.matching, links).sum()), len(links)))
             for found in (result.matching, result.doubtful):
                 confidences.append(found.confidences)
                 right.append(is_right(found, links))
-            estimates.append(0.0 if result.overlap is None else result.overlap.shared / SMALL)
+            estimates.append(0.0 if result.overlap is None else result.overlap.shared / min(sizes))
         links, found, there = np.sum(written, axis=0)
         confidences, right = np.concatenate(confidences), np.concatenate(right)
         sure = confidences >= 0.9
@@ -77,12 +90,12 @@ def measure_small(name, pair, gold, part="small", sizes=(SMALL, SMALL), shares=S
             "part": part,
             "pair": name,
             "share": share,
-            "entities": sizes[0],
-            "targets": sizes[1],
-            "draws": draws,
+            "entities": sorted({source for source, _ in draws}),
+            "targets": sorted({target for _, target in draws}),
+            "draws": len(draws),
             "f1": 2 * found / max(1, links + there),
-            "links": links / draws,
-            "right": found / draws,
+            "links": links / len(draws),
+            "right": found / len(draws),
             "links@.9": int(sure.sum()),
             "precision@.9": float(right[sure].mean()) if sure.any() else None,
             "ece": sum(gaps) / max(1, len(right)),
@@ -136,18 +149,29 @@ def measure_strings(name, share, pair, gold):
     yield row
 
 
+def known_pair(workspace, name):
+    """A whole pair, and all right links."""
+    from rlea.experiments.overlap import NO_SEEDS, seen_and_judged
+    from rlea.graph import GraphPair
+
+    if name == "unrelated-tables":
+        shops, bibliographies = (workspace.pair(one, "1") for one in ("shops", "bibliographies"))
+        return GraphPair(name, shops.source, bibliographies.source), None
+    return seen_and_judged(workspace, name, 1.0, NO_SEEDS)
+
+
 def rows_of(part, workspace, wanted):
     """All rows of a part, one after the other."""
     from rlea.experiments.overlap import NO_SEEDS, seen_and_judged
 
     if part == "small":
-        for name in wanted("bibliographies", "shops", "demo", "D_W"):
-            yield from measure_small(name, *seen_and_judged(workspace, name, 1.0, NO_SEEDS))
+        for name in wanted(*PAIRS, *STRANGERS):
+            shares = (0.0,) if name in STRANGERS else SHARES
+            yield from measure_small(name, *known_pair(workspace, name), part, SIZES, shares)
     elif part == "unequal":
-        for name in wanted("bibliographies", "shops", "demo", "D_W"):
+        for name in wanted(*PAIRS):
             for sizes in ((SMALL, LARGE), (LARGE, SMALL)):
-                whole = seen_and_judged(workspace, name, 1.0, NO_SEEDS)
-                yield from measure_small(name, *whole, part, sizes, HALF, FEWER_DRAWS)
+                yield from measure_small(name, *known_pair(workspace, name), part, [sizes] * FEWER_DRAWS, HALF)
     elif part == "seeds":
         for name, share in (one for one in SEEDED if wanted(one[0])):
             pair, gold = seen_and_judged(workspace, name, share, NO_SEEDS)
@@ -167,7 +191,6 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     from rlea.experiments.options import Options
-    from rlea.experiments.overlap import NO_SEEDS, seen_and_judged
     from rlea.experiments.workspace import Workspace
     from rlea.record import as_json, describe_run
 
@@ -186,8 +209,7 @@ def main() -> None:
             print(json.dumps(rows[-1], default=float), flush=True)
             if options.json:
                 name = row["pair"]
-                whole = seen_and_judged(workspace, name, 1.0, NO_SEEDS)[0]
-                run = describe_run(fingerprint=whole.fingerprint, seed=0)
+                run = describe_run(fingerprint=known_pair(workspace, name)[0].fingerprint, seed=0)
                 run["command"] = f"python benchmarks/confidence.py --data DIR --parts {part} --pairs {name}"
                 runs[f"{part} {name}"] = run
                 options.json.write_text(as_json({"rows": rows, "runs": runs}), encoding="utf-8")

@@ -382,12 +382,17 @@ def before_after_table() -> str:
     )
 
 
+def span(sizes: list[int]) -> str:
+    """The smallest and the largest of some sizes."""
+    return f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
+
+
 def confidence_table() -> str:
     """Small pairs, growing numbers of seeds, and plain strings on tables."""
     rows = load("confidence.json")["rows"]
     small = [
         [
-            *(title(row["pair"]), f"{row['entities']} / {row.get('targets', row['entities'])}"),
+            *(title(row["pair"]), f"{span(row['entities'])} / {span(row['targets'])}"),
             *(f"{row['share']:.0%}", share(row["f1"])),
             *(f"{row['links']:.1f}", str(row["links@.9"])),
             "-" if row["precision@.9"] is None else share(row["precision@.9"]),

@@ -23,7 +23,10 @@ ALIGN_KEYS = {
 BENCH_KEYS = {"matcher", "hits@1", "precision", "recall", "f1", "seconds", "peak_memory_mb"}
 OUTPUTS = {*(LINK_FILES[name] for name in ALWAYS), "run.json", "run.toml", "report.html", "gold_ranks.safetensors"}
 # Of the demo, which has no classes.
-EVIDENCE_OUTPUTS = {"decisions.safetensors", "relations.tsv", "attributes.tsv", "schema.sssom.tsv", "doubtful.tsv"}
+EVIDENCE_OUTPUTS = {
+    *("decisions.safetensors", "agent.safetensors", "relations.tsv", "attributes.tsv", "schema.sssom.tsv"),
+    "doubtful.tsv",
+}
 
 
 def test_demo_finds_links_and_leaves_everything(run_cli, tmp_path):
