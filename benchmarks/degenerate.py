@@ -11,6 +11,7 @@ times that of the ordinary graph.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -209,7 +210,9 @@ def main() -> None:
     parser = parser_of(__doc__, triples=40_000, matcher="auto", kinds="")
     options = parser.parse_args()
     command = f"degenerate.py --triples {options.triples} --matcher {options.matcher}"
-    keep_rows(options.json, command, rows(options), triples=options.triples, matcher=options.matcher)
+    ordinary = hashlib.sha256("".join(lines("ordinary", options.triples, "source")).encode()).hexdigest()
+    facts = {"triples": options.triples, "matcher": options.matcher, "fingerprints": {"ordinary": ordinary}}
+    keep_rows(options.json, command, rows(options), **facts)
 
 
 if __name__ == "__main__":

@@ -34,6 +34,8 @@ STRAY = re.compile(r"\.rlea-.*|\..*\.partial|.*-journal|.*-wal")
 # Of our own frames: before it runs any of them, Python ends an interrupt in a traceback.
 OWN_TRACEBACK = re.compile(r"Traceback.*rlea/(cli|commands|pipeline)", re.DOTALL)
 # What differs between two runs of the same command: times, folders, machines.
+PAIR: dict[str, Any] = {"num_entities": 80, "seeds": 0.4, "valid": 0.1, "name_noise": 0.2, "seed": 3}
+GIVEN = ("pair", "run", "more.nt", "said", "work")  # no results, or of no interest
 VARYING = ("run.json", "run.toml", "report.html", "v.json", "v.safetensors", "agent.json")
 
 
@@ -100,17 +102,24 @@ COMMANDS = {
         "agent.safetensors",
         whole_arrays("agent.safetensors"),
     ),
+    "update": Command(("update", "run", "--source", "more.nt", "--output", "out", "-q"), "out", whole_run),
     "reproduce": Command(
         ("reproduce", "overlap", "--quick", "--work", "work", "--output", "out", "-q"), "out", whole_tables
     ),
 }
 
 
-def prepare(folder: Path) -> None:
-    """A small pair to work on, the same every time."""
-    from rlea.io.synthetic import SyntheticSettings, write_synthetic
+def prepare(folder: Path, names: list[str]) -> None:
+    """A small pair to work on, the same every time; for updates a run, and an entity that comes later."""
+    from rlea.io.synthetic import LABEL, SyntheticSettings, write_synthetic
 
-    write_synthetic(folder / "pair", SyntheticSettings(80, seeds=0.4, valid=0.1, name_noise=0.2, seed=3))
+    write_synthetic(folder / "pair", SyntheticSettings(**PAIR))
+    if "update" in names:
+        known = (folder / "pair" / "source.nt").read_text().split()[0]
+        (folder / "more.nt").write_text(
+            f'<http://new/1> <{LABEL}> "late" .\n<http://new/1> <http://new/of> {known} .\n'
+        )
+        finish(("align", "pair", "--channels", "names,structure", "--output", "run", "-q"), folder)
 
 
 def run(command: list[str], folder: Path, **more: Any) -> subprocess.Popen[bytes]:
@@ -126,8 +135,8 @@ def finish(arguments: tuple[str, ...], folder: Path) -> None:
 
 def files_of(folder: Path) -> dict[str, bytes]:
     """All files but those that are given, and those that differ from run to run."""
-    own = (path for path in folder.rglob("*") if path.is_file() and "pair" not in path.parts and path.name != "said")
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in own if "work" not in path.parts}
+    own = {path.relative_to(folder): path for path in folder.rglob("*") if path.is_file()}
+    return {name.as_posix(): path.read_bytes() for name, path in own.items() if name.parts[0] not in GIVEN}
 
 
 def strays(folder: Path) -> list[str]:
@@ -149,8 +158,7 @@ def measure(name: str, folder: Path) -> tuple[float, dict[str, bytes]]:
 def kill(name: str, place: Path, before: Path | None, took: float, chance: Random) -> dict[str, Any]:
     """One kill, and what was found: `state` after it, `problems` then and after the next run."""
     command = COMMANDS[name]
-    shutil.copytree(place / "given" / "pair", place / "now" / "pair")
-    folder = place / "now"
+    folder = shutil.copytree(place / "given", place / "now")
     if before is not None:
         shutil.copytree(before, folder, dirs_exist_ok=True)
     signal_name = chance.choice(list(SIGNALS))
@@ -202,8 +210,7 @@ def kill_review(place: Path, run_folder: Path, chance: Random) -> dict[str, Any]
     """`rlea label` that is killed between answers: what it has acknowledged is in the log."""
     from rlea.verdicts import VerdictStore
 
-    folder = place / "now"
-    shutil.copytree(place / "given" / "pair", folder / "pair")
+    folder = shutil.copytree(place / "given", place / "now")
     shutil.copytree(run_folder, folder, dirs_exist_ok=True)
     signal_name = chance.choice(list(SIGNALS))
     process = run(
@@ -267,13 +274,14 @@ def kills(number: int, seed: int, names: list[str]) -> Iterator[dict[str, Any]]:
     chance = Random(seed)
     with tempfile.TemporaryDirectory() as base:
         place = Path(base)
-        prepare(place / "given")
+        prepare(place / "given", names)
         took, known, before = dict[str, float](), dict[str, dict[str, bytes]](), dict[str, Path]()
         for name in dict.fromkeys([*(name for name in names if name != "label"), *["align"] * ("label" in names)]):
             old = place / f"old {name}"
             shutil.copytree(place / "given", old)
             took[name], known[name] = measure(name, old)
-            shutil.rmtree(old / "pair")
+            for given in ("pair", "run"):
+                shutil.rmtree(old / given, ignore_errors=True)
             before[name] = old
         for count in range(number):
             name = names[count % len(names)]
@@ -290,6 +298,8 @@ def kills(number: int, seed: int, names: list[str]) -> Iterator[dict[str, Any]]:
 def main() -> None:
     parser = parser_of(__doc__, kills=20, seed=0, commands=",".join([*COMMANDS, "label"]))
     options = parser.parse_args()
+    from rlea.io.synthetic import SyntheticSettings, generate
+
     rows = list(kills(options.kills, options.seed, options.commands.split(",")))
     counted = Counter((row["command"], row["signal"], row["state"]) for row in rows)
     wrong = Counter(row["command"] for row in rows if row["problems"])
@@ -304,6 +314,7 @@ def main() -> None:
         options.json,
         f"kills.py --kills {options.kills} --seed {options.seed}",
         table,
+        fingerprints={"synthetic": generate(SyntheticSettings(**PAIR)).fingerprint},
         kills=len(rows),
         problems=dict(wrong),
         seed=options.seed,

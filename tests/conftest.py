@@ -68,6 +68,16 @@ class Outcome:
     err: str
 
 
+@pytest.fixture(scope="session", autouse=True)
+def share_of_the_cores() -> None:
+    """Where several processes run the tests, each takes its share: threads of all would only wait for each other."""
+    processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    if processes > 1:
+        import numba
+
+        numba.set_num_threads(max(numba.config.NUMBA_NUM_THREADS // processes, 1))
+
+
 @pytest.fixture(scope="module")
 def one_thread() -> Iterator[None]:
     """For small tasks: waking a second thread costs more than all of them."""

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import rlea
 from rlea import commands
 from rlea.cli import failures
 from rlea.errors import InputError
+from rlea.io.writers.run_folder import check_whole
 from rlea.io.writers.vectors import write_embeddings
 
 GRAPH = "a\tnear\té\n"
@@ -100,9 +102,74 @@ def test_a_full_disk_is_named_and_leaves_nothing(monkeypatch, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("more", [[], ["--json"]])
-def test_a_terminal_without_a_character_gets_its_escape(more, graph):
-    places = {**os.environ, "PYTHONIOENCODING": "ascii"}
+@pytest.fixture(scope="module")
+def result():
+    names = [(f"{letter}{n}", f"{letter} {n * n}") for letter in "ab" for n in range(40)]
+    sides = [[(f"{letter}{n}", "near", f"{letter}{7 * n % 40}") for n in range(40)] for letter in "ab"]
+    pair = rlea.read(
+        *({"triples": side, "names": own} for side, own in zip(sides, (names[:40], names[40:]), strict=True))
+    )
+    return rlea.align(pair, matcher="mutual")
+
+
+def check_nothing_is_lost(result, folder):
+    """A run into the folder of an earlier one fails, says so in a sentence, and leaves all as it was."""
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    with pytest.raises((InputError, OSError)) as caught:
+        rlea.write(folder, result, formats=("csv", "parquet", "jsonl"))
+    assert "\n" not in str(caught.value)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    check_whole(folder, json.loads(before["run.json"]), json.loads(before["run.json"])["files"])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such limits here")
+@pytest.mark.parametrize("most", [0, 100, 5000])
+def test_files_that_may_not_grow(most, result, tmp_path):
+    import resource
+
+    rlea.write(tmp_path, result)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, before[1]))
+    try:
+        check_nothing_is_lost(result, tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of one megabyte."""
+    if shutil.which("mount") is None:
+        pytest.skip("there is no mount here")
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", tmp_path], capture_output=True)
+    if made.returncode:
+        pytest.skip("needs the right to mount a file system")
+    yield tmp_path
+    subprocess.run(["umount", tmp_path], check=True)
+
+
+def test_a_disk_that_is_full_at_any_moment(result, small_disk):
+    out = small_disk / "out"
+    rlea.write(out, result)
+    needed = sum(path.stat().st_size for path in out.iterdir())
+    for free in (0, 4096, needed // 3, needed // 2):
+        filler = small_disk / "filler"
+        filler.write_bytes(bytes(shutil.disk_usage(small_disk).free - free))
+        check_nothing_is_lost(result, out)
+        filler.unlink()
+    rlea.write(out, result)
+
+
+@pytest.mark.parametrize(
+    ("more", "variables"),
+    [
+        ([], {"PYTHONIOENCODING": "ascii"}),
+        (["--json"], {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}),
+    ],
+    ids=["ASCII", "another locale"],
+)
+def test_a_terminal_without_a_character_gets_its_escape(more, variables, graph):
+    places = {**os.environ, **variables}
     done = command("align", "a.tsv", "a.tsv", "--matcher", "mutual", "-q", *more, env=places)
     assert done.returncode == 0, done.stderr
     assert not more or json.loads(done.stdout)["matched"] == 2

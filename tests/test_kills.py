@@ -23,7 +23,7 @@ def script(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no such signal here")
 def test_twenty_kills_leave_nothing_that_is_taken_for_a_result(script):
-    names = ["align", "dedupe", "embed", "train", "label"]
+    names = ["align", "update", "embed", "train", "label"]
     rows = list(script.kills(20, 1, names))
     assert [row["command"] for row in rows] == names * 4
     assert [(row["command"], problem) for row in rows for problem in row["problems"]] == []

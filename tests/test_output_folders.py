@@ -40,12 +40,14 @@ def test_a_file_of_somebody_else_is_found_before_the_work(name, graphs, run_cli,
 
 def test_the_same_run_again_replaces_its_own_files(graphs, run_cli):
     (graphs / "out").mkdir()
-    (graphs / "out" / "training-names.checkpoint").write_text("of somebody else")
+    others = [graphs / "out" / f"{name}.checkpoint" for name in ("training-names", "agent", "names")]
+    for path in others:
+        path.write_text("of somebody else")
     assert run_cli(*ALIGN).code == 0
     (graphs / "out" / "verdicts.tsv").write_text("mine")
     assert run_cli(*ALIGN, "--seeds", "seeds.tsv").code == 0
     assert (graphs / "out" / "verdicts.tsv").read_text() == "mine"
-    assert (graphs / "out" / "training-names.checkpoint").exists()
+    assert [path.read_text() for path in others] == ["of somebody else"] * 3
 
 
 def test_a_folder_that_another_run_writes_to_is_refused_at_once(graphs, run_cli, monkeypatch):

@@ -5,6 +5,8 @@ import json
 import pytest
 
 import rlea
+from rlea.io.synthetic import LABEL
+from rlea.io.writers.graphs import write_graph
 from rlea.plain_text import cell, json_line, visible
 
 HOSTILE = "A\x1b[2J\x9b2J\u202eB\u2066\ud800</script><script>"
@@ -35,9 +37,9 @@ def test_other_labels_stay(label):
     assert cell(label) == label
 
 
-def test_files_and_the_page_of_a_run_hold_no_command_and_no_formula(tmp_path):
+def test_files_page_and_terminal_show_no_command_and_no_formula(run_cli, tmp_path):
     names = {"a": "=HYPERLINK(1)", "b": HOSTILE.replace("\ud800", "")}
-    graph = {"triples": [("a", "near", "b")], "names": list(names.items())}
+    graph = {"triples": [("a", "near", "b")], "literals": [(one, LABEL, name) for one, name in names.items()]}
     result = rlea.align(rlea.read(graph, graph), matcher="mutual")
     rlea.write(tmp_path, result, formats=("csv",))
     for name in ("links.tsv", "links.csv", "links.sssom.tsv", "report.html"):
@@ -47,3 +49,12 @@ def test_files_and_the_page_of_a_run_hold_no_command_and_no_formula(tmp_path):
         assert "\t=" not in text
         assert ",=" not in text
     assert "<script>" not in (tmp_path / "report.html").read_text(encoding="utf-8")
+    write_graph(tmp_path / "graph.nt", result.pair.source)
+    graph = tmp_path / "graph.nt"
+    said = [run_cli("align", graph, graph, "--matcher", "mutual", "--output", tmp_path / "out", "--json")]
+    said += [run_cli("explain", tmp_path / "out", "a", *more) for more in ((), ("--json",))]
+    said += [run_cli("dedupe", graph, *more) for more in ((), ("--json",))]
+    for done in said:
+        assert done.code == 0, done.err
+        assert not set(done.out + done.err) & set("\x1b\x9b\u202e\u2066")
+    assert "HYPERLINK" in said[1].out

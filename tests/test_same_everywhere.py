@@ -45,7 +45,7 @@ def digest(*parts):
 
 
 def digests():
-    pair = generate(SyntheticSettings(500, seeds=0.3, valid=0.1, name_noise=0.2, nameless=0.1))
+    pair = generate(SyntheticSettings(240, seeds=0.6, valid=0.1, name_noise=0.2, nameless=0.1))
     found = {"pair": digest(pair.source.triples, pair.target.names, pair.target.literals.values)}
     vectors = dict(all_vectors(pair))
     own = [replace(vectors["manhattan"], is_fitted=False), vectors["cosine"]]  # a channel, and fitted ones to weigh
@@ -114,10 +114,12 @@ def numpy_features():
     return " ".join(core.__cpu_dispatch__)
 
 
-ENVIRONMENTS = {
-    "one thread": {"NUMBA_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
-    "old processor": {"NPY_DISABLE_CPU_FEATURES": numpy_features(), "OPENBLAS_CORETYPE": "Prescott"},
-}
+def threads(number):
+    return dict.fromkeys(("NUMBA_NUM_THREADS", "POLARS_MAX_THREADS", "OPENBLAS_NUM_THREADS"), str(number))
+
+
+OLD = {"NPY_DISABLE_CPU_FEATURES": numpy_features(), "OPENBLAS_CORETYPE": "Prescott"}
+ENVIRONMENTS = {"two threads": threads(2), "old processor, one thread": OLD | threads(1)}
 
 
 @pytest.mark.parametrize("kind", ENVIRONMENTS)

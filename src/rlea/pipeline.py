@@ -17,6 +17,7 @@ from rlea.errors import InputError
 from rlea.evaluation.string_baseline import probe_strings
 from rlea.graph import GraphPair, choose_pool
 from rlea.graph.masking import hide
+from rlea.graph.names import is_name
 from rlea.io.apart import keep_apart
 from rlea.io.read import read
 from rlea.models import MODELS
@@ -87,12 +88,13 @@ def align(
 
 def names_alone(pair: GraphPair) -> str:
     """The note that a pair is too large for all evidence by default, and what the names leave out."""
-    sides = (("source", pair.source), ("target", pair.target))
-    without = [
-        f"{sum(not name for name in graph.names):,} {side} entities" for side, graph in sides if "" in graph.names
-    ]
+    without = []
+    for side, graph in (("source", pair.source), ("target", pair.target)):
+        named = sum(map(is_name, graph.names, graph.entities))
+        if named < graph.num_entities:
+            without.append(f"{graph.num_entities - named:,} of {graph.num_entities:,} {side} entities")
     text = f"a graph has more than {MOST_FUSED:,} entities, so links are found by names alone"
-    text += f", and {' and '.join(without)} have none" if without else ""
+    text += f", and {' and '.join(without)} have codes or nothing for names" if without else ""
     return f"{text}; --matcher fused takes all evidence, and more time and memory"
 
 

@@ -70,7 +70,7 @@ def clubs():
 
 @pytest.fixture(scope="module")
 def synthetic():
-    whole = generate(SyntheticSettings(num_entities=120, name_noise=0.4, nameless=0.3, dangling=0.3, seed=3))
+    whole = generate(SyntheticSettings(num_entities=60, name_noise=0.4, nameless=0.3, dangling=0.3, seed=3))
     gold = Links.union([whole.train, whole.valid, whole.test])
     pair = GraphPair("", whole.source, whole.target)
     return pair, gold, LiveRun.start(rlea.Aligner(), pair)
@@ -134,13 +134,10 @@ def test_a_session_is_the_same_again(synthetic, strategy):
 
 def test_features_know_nothing_of_gold(synthetic):
     pair, gold, run = synthetic
-    shuffled = Links.of(gold.source_ids, np.roll(gold.target_ids, 1))
-    tables = []
-    for links in (gold, shuffled):
-        given = LiveRun.start(run.aligner, replace(pair, test=links))
-        tables.append(Asker(given).situation().features)
-    np.testing.assert_array_equal(*tables)
-    assert np.isfinite(tables[0]).all()
+    knowing = LiveRun.start(run.aligner, replace(pair, test=gold))
+    features, other = (Asker(one).situation().features for one in (run, knowing))
+    np.testing.assert_array_equal(features, other)
+    assert np.isfinite(features).all()
 
 
 def test_a_person_errs_as_often_as_told():

@@ -130,7 +130,7 @@ def test_vectors_made_with_other_code_are_made_again(main_run, folder):
     assert again == digest  # the same seed, the same bytes
 
 
-SLOW = {"overlap"}  # the quick form is run by test_overlap.py, too
+SLOW = {"evidence", "overlap"}  # cells of these are run by test_evidence.py and test_overlap.py, too
 
 
 @pytest.mark.parametrize(

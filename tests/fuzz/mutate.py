@@ -19,6 +19,8 @@ TOKENS = [
     *(b"NaN", b"-1", b"1e999", b"99999999999999999999", "²".encode(), "٢٠٢٠-٠١-٠١".encode(), "\u202e".encode()),
     *(b"=1+1", b"\x1b[2J", b"null", b"true", b"{}", b"[]", b"A" * 5000, b"@prefix : <x> .", b"^^<http://x>", b"@en"),
 ]
+SWELLS = 0.02  # share of the mutations that make a file large
+_SWOLLEN = 200_000  # bytes: then what takes the square of its input is a hang
 _PIECES = re.compile(rb"[A-Za-z0-9_]+|\s+|.", re.DOTALL)
 _VALUES: list[Any] = [None, True, -1, 0, 1e308, 10**30, "", "x", "²", [], {}, [[]], {"a": None}]
 
@@ -59,6 +61,25 @@ def of_pieces(content: bytes, chance: Random) -> bytes:
         else:
             pieces[one] = chance.choice(TOKENS)
     return b"".join(pieces)
+
+
+def swollen(content: bytes, chance: Random) -> bytes:
+    """A part of the file thousands of times over, or around another part: what takes the square of that?"""
+    pieces = _PIECES.findall(content)
+    if not pieces:
+        return content
+    first = chance.randrange(len(pieces))
+    start, part, rest = (
+        b"".join(pieces[one:other])
+        for end in [first + chance.randint(1, 40)]
+        for one, other in ((0, first), (first, end), (end, len(pieces)))
+    )
+    times = max(_SWOLLEN // len(part), 1)
+    if chance.random() < 0.5:
+        return start + part * times + rest
+    inner = chance.randint(0, len(rest))
+    last = chance.choice((b"]", b"}", b")", b">", b'"', rest[inner : inner + len(part)]))
+    return start + part * times + rest[:inner] + last * times + rest[inner:]
 
 
 def of_json(value: Any, chance: Random) -> Any:
@@ -143,4 +164,6 @@ def mutate(name: str, content: bytes, chance: Random) -> bytes:
         ways = [of_bytes, of_sqlite, of_sqlite]
     elif name.endswith((".json", ".jsonld")):
         ways.append(lambda own, luck: json.dumps(of_json(json.loads(own), luck)).encode())
+    if chance.random() < SWELLS and not name.endswith((".sqlite", ".safetensors", ".checkpoint")):
+        ways = [swollen]
     return chance.choice(ways)(content, chance)

@@ -12,6 +12,7 @@ import argparse
 import faulthandler
 import resource
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -19,6 +20,7 @@ import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -29,7 +31,7 @@ from fuzz.targets import PARTS, Target, make_targets, read_random_values
 from rlea.errors import InputError
 
 MOST_SECONDS, MOST_MB = 10.0, 1000.0
-HANGS = 600.0  # what hangs in compiled code, or waits for something, ends with the process
+HANGS, WAITS = 120.0, 3600.0  # what hangs in compiled code, or waits for something, ends with the process
 MOST_ADDRESSES = 64 << 30  # of the process: what asks for more gets a MemoryError, and other programs stay alive
 CORPUS = Path(__file__).parent / "corpus"
 # Made up in memory: what is attacked, after how many files, and what makes one case.
@@ -53,16 +55,14 @@ def judge(call: object) -> str:
     """Call, and say what was wrong; empty for a value or a sentence."""
     assert callable(call)
     before, start, busy = _peak_mb(), time.monotonic(), time.process_time()
-    faulthandler.dump_traceback_later(HANGS, exit=True)
     try:
-        call()
+        with _ended_if_it_hangs():
+            call()
     except InputError as problem:
         if len(str(problem)) > 4000 or "\n" in str(problem):
             return f"a message of {len(str(problem))} characters or several lines"
     except BaseException:  # a panic of compiled code is no Exception
         return traceback.format_exc()
-    finally:
-        faulthandler.cancel_dump_traceback_later()
     # Both: a busy machine makes everything slow, and several threads at work take more than the time that passes.
     seconds = min(time.monotonic() - start, time.process_time() - busy)
     if seconds > MOST_SECONDS:
@@ -70,6 +70,25 @@ def judge(call: object) -> str:
     if _peak_mb() - before > MOST_MB:
         return f"{_peak_mb() - before:.0f} MB"
     return ""
+
+
+@contextmanager
+def _ended_if_it_hangs() -> Iterator[None]:
+    """End the process with a traceback after HANGS seconds of its processor time, or WAITS by the clock.
+
+    The clock alone would end cases of a busy machine, where a process may get no processor for minutes.
+    """
+    faulthandler.dump_traceback_later(WAITS, exit=True)
+    if hasattr(signal, "setitimer"):
+        faulthandler.register(signal.SIGPROF, chain=True)  # and then the process ends, as it does by default
+        signal.setitimer(signal.ITIMER_PROF, HANGS)
+    try:
+        yield
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+        if hasattr(signal, "setitimer"):
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            faulthandler.unregister(signal.SIGPROF)
 
 
 def cases(targets: list[Target], seed: int) -> Iterator[tuple[Target, bytes, int]]:

@@ -1,7 +1,11 @@
 """The fuzzer at fixed seeds, and all that it ever found."""
 
 import shutil
+import signal
+import subprocess
+import sys
 from itertools import islice
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -10,6 +14,7 @@ from fuzz import flow, run
 from fuzz.targets import make_targets, read_random_values
 from rlea.errors import InputError
 
+HERE = Path(__file__).parent
 CASES = 600
 PAIRS = 12
 
@@ -62,6 +67,16 @@ def test_the_same_seed_gives_the_same_cases(targets):
     assert [(target.name, content) for target, content, _ in first] == [
         (one.name, content) for one, content, _ in again
     ]
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there is no such clock here")
+def test_what_hangs_ends_with_a_traceback_by_its_own_time_and_not_by_the_clock():
+    program = "from fuzz import run\nrun.HANGS = 0.3\nrun.judge(lambda: time.sleep(0.5))\nrun.judge(lambda: spin())"
+    program = f"import time\ndef spin():\n    while True: pass\n{program}\n"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=HERE.parent)
+    assert done.returncode == -signal.SIGPROF
+    assert "in spin" in done.stderr
+    assert "sleep" not in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,10 @@
 """A few bytes that stand for gigabytes are refused before the memory is taken, and every limit can be set."""
 
 import gzip
+import io
 import os
 import zipfile
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -13,6 +15,7 @@ from rlea.errors import InputError
 from rlea.io import limits
 from rlea.io.readers import read_graph
 from rlea.io.readers.link_files import read_link_rows
+from rlea.io.readers.rdf import NestedJson
 from rlea.io.readers.text import read_bytes
 
 HEAD = '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:e="http://e/">'
@@ -48,6 +51,49 @@ def test_deep_nesting_is_refused(tmp_path):
     inner = "<rdf:Description><e:r>" * depth + "</e:r></rdf:Description>" * depth
     path.write_text(HEAD + inner + "</rdf:RDF>")
     with pytest.raises(InputError, match="more than 500 elements within each other"):
+        read_graph(path)
+
+
+def nested(depth):
+    """JSON-LD of nodes in nodes, with brackets in strings, behind quotes and backslashes, which count for nothing."""
+    text = r'"http://q": "[[{{ \" [ \\"'
+    return f'{{"@id": "http://a", {text}, "http://p": ' + '{"http://p": ' * depth + "1" + "}" * (depth + 1)
+
+
+def test_deep_json_is_refused(tmp_path):
+    path, depth = tmp_path / "x.jsonld", limits.NESTING.value
+    path.write_text(nested(depth - 1))
+    assert read_graph(path).num_triples == depth - 1
+    path.write_text(nested(100 * depth))
+    with pytest.raises(
+        InputError, match=r"x\.jsonld: has more than 500 brackets within each other; .* RLEA_MAX_NESTING"
+    ):
+        read_graph(path)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 50])
+def test_json_may_end_a_piece_anywhere(size, monkeypatch):
+    monkeypatch.setenv("RLEA_MAX_NESTING", "9")
+    for depth, is_deep in ((8, False), (9, True)):
+        stream = NestedJson(io.BytesIO(nested(depth).encode()), Path("x.jsonld"))
+        pieces = iter(lambda stream=stream: stream.read(size), b"")
+        if is_deep:
+            with pytest.raises(InputError, match="more than 9 brackets"):
+                list(pieces)
+        else:
+            assert b"".join(pieces) == nested(depth).encode()
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.tsv", "x.parquet"])
+def test_tables_of_too_many_columns_are_refused(name, monkeypatch, tmp_path):
+    path = tmp_path / name
+    frame = pl.DataFrame({f"c{n}": [f"x{n}", f"y{n}"] for n in range(30)})
+    frame.write_parquet(path) if name == "x.parquet" else frame.write_csv(
+        path, separator="\t" if name == "x.tsv" else ","
+    )
+    assert len(read_graph(path).attributes) == 30
+    monkeypatch.setenv("RLEA_MAX_COLUMNS", "29")
+    with pytest.raises(InputError, match=r"has more than 29 columns; .* RLEA_MAX_COLUMNS"):
         read_graph(path)
 
 

@@ -72,7 +72,7 @@ def test_the_same_seed_gives_the_same_bytes(name: str):
     expected = undisturbed(name)
     threads, state = numba.get_num_threads(), torch.random.get_rng_state()
     try:
-        numba.set_num_threads(1)
+        numba.set_num_threads(1 if threads > 1 else numba.config.NUMBA_NUM_THREADS)
         torch.set_num_threads(1 if name in BY_THREADS else 2)
         torch.manual_seed(99)
         assert bytes_of(train(name)) == bytes_of(expected)

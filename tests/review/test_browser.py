@@ -138,7 +138,7 @@ def test_two_windows_show_two_pairs_and_hear_of_each_other(site, window, folder)
 
 
 @pytest.mark.slow
-def test_a_killed_server_is_waited_for(serving, window, folder):
+def test_a_killed_server_is_waited_for(window, serving, folder):
     """The answer that could not be sent is sent once the server is back: none is lost, none doubled."""
     page = window(serving.start())
     for number in range(2):

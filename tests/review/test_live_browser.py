@@ -25,7 +25,7 @@ def counts(page):
     page.locator("#live:text-is('Answers count at once.')").wait_for(timeout=WAIT)
 
 
-def test_an_answer_counts_for_its_neighbours(serving, window):  # noqa: F811
+def test_an_answer_counts_for_its_neighbours(window, serving):  # noqa: F811
     page = window(serving.start())
     assert "Answers will count at once" in page.text_content("#live")
     page.fill("#text", "http://s.org/head00")
@@ -49,7 +49,7 @@ def test_an_answer_counts_for_its_neighbours(serving, window):  # noqa: F811
     assert window.problems == []
 
 
-def test_a_server_that_is_started_again_counts_what_was_answered(serving, window):  # noqa: F811
+def test_a_server_that_is_started_again_counts_what_was_answered(window, serving):  # noqa: F811
     page = window(serving.start())
     page.locator("body").press("y")
     page.locator("#status", has_text="Saved").wait_for()

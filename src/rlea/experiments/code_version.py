@@ -25,22 +25,30 @@ def code_version(*parts: ModuleType | Callable[..., Any]) -> str:
 @lru_cache
 def digest_of(modules: tuple[str, ...], package: Path = PACKAGE) -> str:
     """The digest of modules by their names in a package."""
-    trees: dict[str, ast.Module] = {}
+    codes: dict[str, str] = {}
     waiting = list(modules)
     while waiting:
         name = waiting.pop()
-        path = _file_of(name, package)
-        if name in trees or path is None:
+        path = None if name in codes else _file_of(name, package)
+        if path is None:
             continue
-        trees[name] = ast.parse(path.read_text(encoding="utf-8"))
-        waiting += _imported(trees[name])
+        codes[name], imported = _parsed(path.read_text(encoding="utf-8"))
+        waiting += imported
     for name in modules:
-        if name not in trees:
+        if name not in codes:
             raise ValueError(f"there is no module {name}")
     digest = hashlib.sha256()
-    for name in sorted(trees):
-        digest.update(f"{name}\n{ast.unparse(_bare(trees[name]))}\n".encode())
+    for name in sorted(codes):
+        digest.update(f"{name}\n{codes[name]}\n".encode())
     return digest.hexdigest()
+
+
+@lru_cache(None)
+def _parsed(text: str) -> tuple[str, tuple[str, ...]]:
+    """A module without comments, docstrings and layout, and what it imports; most digests are of the same modules."""
+    tree = ast.parse(text)
+    imported = tuple(_imported(tree))
+    return ast.unparse(_bare(tree)), imported
 
 
 def _file_of(module: str, package: Path) -> Path | None:

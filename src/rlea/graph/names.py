@@ -86,6 +86,12 @@ def is_readable(name: str) -> bool:
     return not name.isascii() and _LETTERS.search("".join(letters)) is not None
 
 
+def is_name(name: str, identifier: str) -> bool:
+    """Whether an entity is called so: a label may lack letters ("1984"), but the last part of an identifier that does
+    is a code."""
+    return is_readable(name) or (name != "" and name != local_name(identifier))
+
+
 def is_vowel_sign(character: str) -> bool:
     """Whether it is a mark that distinguishes words as letters do, unlike accents and selectors of glyphs."""
     is_spoken = unicodedata.category(character) in ("Mc", "Mn") and not unicodedata.combining(character)

@@ -41,11 +41,14 @@ class Limit:
 
 # Characters that the entities declared in an XML file stand for, all together. Real ontologies abbreviate namespaces.
 ENTITIES = Limit("RLEA_MAX_ENTITY_CHARACTERS", 1_000_000)
-# Elements within elements of XML: the parser's time grows with the square, and real files have about five.
+# Elements of XML, or brackets of JSON-LD, within each other: the time of parsers grows with the square, and real files
+# have about five.
 NESTING = Limit("RLEA_MAX_NESTING", 500)
 # How many times its size a compressed file may unpack to, above UNPACKED_FREE bytes. Dumps unpack to 10 or 30 times.
 UNPACKED = Limit("RLEA_MAX_UNPACKED_RATIO", 100)
 UNPACKED_FREE = 64_000_000
+# Columns of a table with a row per entity: each is looked at by itself, which takes about a millisecond.
+COLUMNS = Limit("RLEA_MAX_COLUMNS", 10_000)
 # Characters of one value. Whole articles are below a million.
 LITERAL = Limit("RLEA_MAX_LITERAL", 20_000_000)
 # Characters of one identifier, relation, attribute, datatype.

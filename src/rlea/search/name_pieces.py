@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from rlea.arithmetic import log
 from rlea.graph import GraphPair, Ids, KnowledgeGraph
-from rlea.graph.names import is_readable, is_vowel_sign, local_name
+from rlea.graph.names import is_name, is_vowel_sign
 from rlea.graph.transliterate import transliterate
 from rlea.progress import Progress, silent
 from rlea.search.candidates import mix
@@ -102,12 +102,9 @@ def embed_name_pieces(graphs: Graphs, progress: Progress = silent) -> NamePieces
 
 
 def _own_names(graph: KnowledgeGraph) -> list[str]:
-    """The name of every entity on one line, "" where it is only a code.
-
-    A label is a name even if it has no letters ("1984"); the unreadable last part of an identifier is a code.
-    """
+    """The name of every entity on one line, "" where it is only a code."""
     return [
-        name.replace("\n", " ") if is_readable(name) or name != local_name(identifier) else ""
+        name.replace("\n", " ") if is_name(name, identifier) else ""
         for name, identifier in zip(graph.names, graph.entities, strict=True)
     ]
 

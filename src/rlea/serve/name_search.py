@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from rlea.arithmetic import log
 from rlea.graph import Ids, KnowledgeGraph
-from rlea.graph.names import LABELS, SECOND_LABELS, is_readable, local_name, plain
+from rlea.graph.names import LABELS, SECOND_LABELS, is_name, plain
 from rlea.graph.transliterate import transliterate
 from rlea.search.pairs import Floats
 
@@ -57,7 +57,7 @@ def names_of(graph: KnowledgeGraph) -> list[tuple[int, str]]:
     found = {
         (number, name): None
         for number, (name, identifier) in enumerate(zip(graph.names, graph.entities, strict=True))
-        if is_readable(name) or name != local_name(identifier)
+        if is_name(name, identifier)
     }
     wanted = [number for number, name in enumerate(graph.attributes) if name in (*LABELS, *SECOND_LABELS)]
     literals = graph.literals

@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import polars as pl
 
 from rlea.errors import InputError
 from rlea.graph import LITERAL_COLUMNS, KnowledgeGraph
 from rlea.graph.iri import PREFIX, from_iri
+from rlea.io.limits import NESTING
 from rlea.io.readers.compression import unpacked
 from rlea.io.readers.literals import normalised
 from rlea.io.readers.ntriples import RDF_TYPE, RDFS_RESOURCE, Statements, read_statements
@@ -36,6 +37,7 @@ RDF_FORMATS = {
 LINE_FORMATS = ("N_TRIPLES", "N_QUADS")  # one statement per line
 
 _PARSER_PLACE = re.compile(r"^Parser error at line \d+ .*?columns? \d+(?: and (?:line \d+ column )?\d+)?: ")
+_JSON_MARKS = re.compile(rb'(?s)\\.|[\\"\[\]{}]')
 _HALF = re.compile("[\ud800-\udfff]")
 # What the parser calls a blank node that has no label of its own: a random number, another one in every run.
 _RANDOM_LABEL = re.compile(r"[0-9a-f]{24,32}")
@@ -207,6 +209,8 @@ def parse_rdf(path: Path) -> Iterator[Any]:
             yield from parse(read_xml(path), format_, lenient=True)
         else:
             with _open(path) as stream:
+                if format_name == "JSON_LD":
+                    stream = cast("IO[bytes]", NestedJson(stream, path))
                 yield from parse(stream, format_, lenient=True)
     except SyntaxError as error:
         problem = _PARSER_PLACE.sub("", error.msg).replace("\n", " ").strip()
@@ -225,6 +229,33 @@ def parse_rdf(path: Path) -> Iterator[Any]:
             line=error.lineno,
             remedy="correct it there, or convert the file with another tool",
         ) from error
+
+
+class NestedJson:
+    """A stream of JSON whose brackets stand within each other no deeper than the limit."""
+
+    def __init__(self, stream: IO[bytes], path: Path) -> None:
+        self._stream, self._path = stream, path
+        self._most, self._depth = NESTING.value, 0
+        self._is_text, self._escape = False, b""  # within a string; a backslash at the end of the piece before
+
+    def read(self, size: int = -1) -> bytes:
+        """The next piece of the stream."""
+        piece = self._stream.read(size)
+        text = self._escape + piece
+        self._escape = b""
+        for mark in _JSON_MARKS.findall(text):
+            if mark == b'"':
+                self._is_text = not self._is_text
+            elif mark == b"\\":
+                self._escape = mark
+            elif not self._is_text and mark in b"[{":
+                self._depth += 1
+                if self._depth > self._most:
+                    raise NESTING.exceeded("has more than {} brackets within each other", self._path)
+            elif not self._is_text and mark in b"]}":
+                self._depth -= 1
+        return piece
 
 
 @contextmanager

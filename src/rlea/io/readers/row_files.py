@@ -9,6 +9,7 @@ import csv
 import io
 import sqlite3
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import Any
 import polars as pl
 
 from rlea.errors import InputError
-from rlea.io.limits import check_archive
+from rlea.io.limits import COLUMNS, check_archive
 from rlea.io.readers.columns import quiet_panics, read_parquet, split_commas
 from rlea.io.readers.text import SAVE_AS_UTF8, check_file, check_text, read_bytes, shown, split_tabs, suffix_of
 
@@ -76,6 +77,7 @@ def read_text_table(path: Path, content: bytes, name: str, asked: Sequence[str] 
     """A text file with a header, or columns called `column 1` and so on where it has none."""
     text, encoding = decode(path, content)
     raw, separator = split_text(path, text)
+    check_width(path, raw.width - 1)
     header, rows = find_header(raw.drop("line"), asked)
     lines = raw["line"].tail(len(rows))
     _check_columns(path, header)
@@ -181,10 +183,16 @@ def _votes(first: str, below: pl.Series) -> int:
     return 2 if float(numbers or 0.0) > 0.5 else 1  # type: ignore[arg-type]
 
 
+def check_width(path: Path, width: int) -> None:
+    """Refuse a table of more columns than anybody would call one row per entity."""
+    if width > COLUMNS.value:
+        raise COLUMNS.exceeded("has more than {} columns", path)
+
+
 def _check_columns(path: Path, header: list[str]) -> None:
-    lowered = [name.lower() for name in header]
+    counts = Counter(name.lower() for name in header)
     for name in header:
-        if lowered.count(name.lower()) > 1:
+        if counts[name.lower()] > 1:
             raise InputError(f"has the column {shown(name, 30)} twice", path=path, line=1, remedy="rename one of them")
 
 

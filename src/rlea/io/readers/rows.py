@@ -22,6 +22,7 @@ from rlea.io.readers.row_files import (
     ROW_SUFFIXES,
     TEXT_SUFFIXES,
     RowTable,
+    check_width,
     decode,
     find_header,
     read_row_file,
@@ -157,6 +158,7 @@ def row_files(folder: Path) -> list[Path]:
 def graph_of_rows(tables: Sequence[RowTable], options: RowOptions) -> KnowledgeGraph:
     """A graph from tables with one row per entity."""
     for table in tables:
+        check_width(table.path, table.frame.width)
         if not table.frame.height:
             raise InputError("has a header and no rows", path=table.path, remedy="give at least one row")
     several = len(tables) > 1

@@ -224,7 +224,7 @@ def _rows(content: bytes) -> list[Row]:
         if all(isinstance(text, str) for term in texts for text in term):
             return rows
         raise ValueError
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise Incomplete("the answer is cut off, or no SPARQL result in JSON") from error
 
 
