@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from rlea.graph import GraphPair, Ids, KnowledgeGraph, Links
-from rlea.io.writers.tables import literals_frame, triples_frame
+from rlea.graph.frames import literals_frame, triples_frame
 
 
 def union_of(graph: KnowledgeGraph, added: Sequence[KnowledgeGraph]) -> KnowledgeGraph:
