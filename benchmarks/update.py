@@ -28,8 +28,8 @@ SIDES = ("source", "target")
 def write_parts(pair, gold, batches, seed, folder):
     """The graphs in parts, 0 for the first run, as N-Triples; the whole of them as well."""
     from rlea.graph import KnowledgeGraph
+    from rlea.graph.frames import literals_frame, triples_frame
     from rlea.io.writers.graphs import write_graph
-    from rlea.io.writers.tables import literals_frame, triples_frame
 
     shares = np.random.default_rng(seed).permutation(len(gold)) / len(gold)
     when = np.where(shares < START, 0, 1 + np.floor((shares - START) / (1 - START) * batches)).astype(int)

@@ -653,6 +653,28 @@ def question_gain_table() -> str:
     return slim(markdown_table([*head, "calibration error before", "not corrected", "corrected"], rows))
 
 
+def reading_table() -> str:
+    """A row for every size and format; seconds and memory now, and as a share of what the program before took."""
+    record = load("synthetic_io.json")
+    rows = {(row["entities"], row["format"], row["program"]): row for row in record["rows"]}
+    called = {"nt": "N-Triples", "parquet": "Parquet", "rlea": "graph on disk"}
+    lines = []
+    for (entities, format_, program), row in rows.items():
+        if program != "now":
+            continue
+        before = rows.get((entities, format_, "before"))
+        ratios = ["-" if before is None else f"{row[what] / before[what]:.2f}" for what in ("cpu_seconds", "peak_mb")]
+        costs = f"{row['cpu_seconds']:.2f}", f"{row['peak_mb']:,.0f}"
+        sizes = f"{entities:,}", f"{max(row['triples']):,}", called[format_], f"{row['megabytes']:,.0f}"
+        lines.append([*sizes, costs[0], ratios[0], costs[1], ratios[1]])
+    head = ["entities a side", "triples a side", "", "MB of files", "processor s", "of before", "peak MB", "of before"]
+    grows = ", ".join(f"{called[name]} {record['exponents']['cpu_seconds'][f'{name} now']:.2f}" for name in called)
+    return (
+        f"{slim(markdown_table(head, lines))}\n\nSeconds grow with the number of entities by a power of: {grows}."
+        " Below a second the start of the program's parts is most of it."
+    )
+
+
 def main() -> None:
     pages = {
         ROOT / "README.md": {
@@ -686,6 +708,7 @@ def main() -> None:
         },
         ROOT / "docs" / "serve.md": {"reconcile": reconcile_table, "reconcile-cost": reconcile_cost},
         ROOT / "docs" / "review.md": {"review-size": review_size, "review-cost": review_cost, "live-cost": live_cost},
+        ROOT / "docs" / "search.md": {"reading": reading_table},
         ROOT / "docs" / "update.md": {"update-cost": update_cost},
         ROOT / "docs" / "review.md": {"review-size": review_size, "review-cost": review_cost},
         ROOT / "docs" / "questions.md": {"questions": question_table, "question-gains": question_gain_table},

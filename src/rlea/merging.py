@@ -14,10 +14,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from rlea.graph import GraphPair, Ids, KnowledgeGraph
+from rlea.graph.frames import literals_frame, triples_frame
 from rlea.graph.iri import to_iri
 from rlea.graph.schema import Schema
 from rlea.io.writers.rows import DECIMALS
-from rlea.io.writers.tables import literals_frame, triples_frame
 from rlea.matching import Matching
 from rlea.same_cells import CELL, compare_cells, containing, literals_of, with_keys
 from rlea.shared_columns import shared_columns, short_name

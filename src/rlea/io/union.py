@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from rlea.graph import GraphPair, Ids, KnowledgeGraph, Links
+from rlea.graph.frames import literals_frame, triples_frame
 
 
 def union_of(graph: KnowledgeGraph, added: Sequence[KnowledgeGraph]) -> KnowledgeGraph:
@@ -30,9 +31,6 @@ def _names(graph: KnowledgeGraph) -> dict[str, str]:
 
 
 def _built(graphs: Sequence[KnowledgeGraph], names: dict[str, str]) -> KnowledgeGraph:
-    # Here, because the writers load compiled code, which reading alone does without.
-    from rlea.io.writers.tables import literals_frame, triples_frame
-
     return KnowledgeGraph.build(
         pl.concat([triples_frame(graph) for graph in graphs]),
         pl.concat([literals_frame(graph) for graph in graphs]),

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from rlea.errors import InputError
 from rlea.graph import KnowledgeGraph
 from rlea.graph.names import NAMED, local_name, names_by_attribute
+from rlea.graph.texts import Texts
 from rlea.io.readers import read_graph
 from rlea.io.readers.row_files import STANDARD_INPUT
 from rlea.io.readers.rows import GUESS, RowOptions
@@ -87,7 +88,7 @@ def read_place(
     if rows.is_given and not graph.is_table:
         graph = _named(graph, rows, title)
     notes = tuple(f"{title}: {note}" if note.startswith(NAMED) else note for note in graph.notes)
-    return replace(graph, notes=notes)
+    return graph if notes == graph.notes else replace(graph, notes=notes)  # a new object would forget its fingerprint
 
 
 def _named(graph: KnowledgeGraph, rows: RowOptions, title: str) -> KnowledgeGraph:
@@ -105,7 +106,7 @@ def _named(graph: KnowledgeGraph, rows: RowOptions, title: str) -> KnowledgeGrap
     own = [names.get(identifier, name) for identifier, name in zip(graph.entities, graph.names, strict=True)]
     notes = tuple(note for note in graph.notes if not note.startswith(NAMED))
     told = f"{NAMED} {rows.name} ({len(names):,}), as --name says"
-    return replace(graph, names=tuple(own), notes=(*notes, told))
+    return replace(graph, names=Texts.of(own), notes=(*notes, told))
 
 
 def recorded(place: Any) -> str:
