@@ -194,7 +194,9 @@ def judge_other(file: str, key: str, record: dict[str, Any], workspace: ReadOnly
     """A record that is no cell of an experiment: it keeps no digest of the code, so that it can be stale, not fresh."""
     told = next((function for name, function in KNOWN.items() if file.startswith(name)), no_settings)(record)
     result = record.get("result", record)
-    digests = record.get("fingerprints") or {result.get("pair", ""): record.get("fingerprint")}
+    digests = record.get("fingerprints")
+    if not isinstance(digests, dict):  # of pairs without a name nothing can be told
+        digests = {result.get("pair", ""): record.get("fingerprint")}
     for name, was in digests.items():
         now = workspace.fingerprint(str(name).removesuffix("_15K_V1"), str(result.get("fold") or "1"))
         if now is not None:

@@ -113,6 +113,9 @@ def test_the_command_writes_clusters_and_pairs(run_cli, tmp_path):
     assert pairs[1].split("\t")[:2] == ["a", "b"]
     assert json.loads((tmp_path / "out" / "run.json").read_text())["result"]["pairs"] == 1
     assert "Ada Lovelcae" in run_cli("dedupe", tmp_path / "g", "--quiet").out
+    done = run_cli("merge", tmp_path / "out")
+    assert done.code == 2
+    assert "has clusters of one graph or of several, in clusters.tsv, and no links" in " ".join(done.err.split())
 
 
 @pytest.mark.parametrize(

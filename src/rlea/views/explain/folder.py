@@ -18,6 +18,7 @@ from rlea.evaluation.gold_ranks import GOLD_RANKS
 from rlea.graph import GraphPair, Ids
 from rlea.graph.schema import SCHEMA_FILES
 from rlea.io.readers.link_files import LinkFile
+from rlea.io.writers.clusters import CLUSTERS
 from rlea.io.writers.run_folder import check_whole
 from rlea.record import DOUBTFUL, as_dict, as_rows
 
@@ -32,6 +33,9 @@ def read_record(folder: Path) -> dict[str, Any]:
     if not folder.exists():
         raise InputError("there is no such folder", path=folder, remedy=_similar_folder(folder) or REMEDY)
     lost = [name for name in (path.name, "links.tsv") if not (folder / name).is_file()]
+    if (folder / CLUSTERS).is_file() and not (folder / "links.tsv").is_file():
+        what = f"has clusters of one graph or of several, in {CLUSTERS}, and no links"
+        raise InputError(what, path=folder, remedy="give the folder of a run of two graphs")
     if lost:
         is_inside = folder.is_file() and (folder.parent / path.name).is_file()
         remedy = f"give the folder that contains it, {folder.parent}" if is_inside else REMEDY
