@@ -649,8 +649,8 @@ def question_table(errs: float = 0.0) -> str:
         shown = ["-" if mean is None else share(mean) for mean in means]
         used = spent.get((cell, strategy))
         cost = f"{sum(used) / len(used):.0f}" if used else "-"
-        rows.append([QUESTIONED[cell], strategy, str(len(curves)), *shown, cost])
-    head = ["F1 after so many questions", "", "runs", *map(str, ASKED), "s of the processor"]
+        rows.append([QUESTIONED[cell], strategy, str(len(curves)), *shown, *([cost] if spent else [])])
+    head = ["F1 after so many questions", "", "runs", *map(str, ASKED), *(["s of the processor"] if spent else [])]
     return slim(markdown_table(head, rows))
 
 
