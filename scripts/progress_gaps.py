@@ -4,6 +4,7 @@ Also says how long stages took, and how good the estimates of the time left were
 are what to go by.
 
 Example:  python scripts/progress_gaps.py D_W_15K_V1 --fold 1 --without-seeds
+          python scripts/progress_gaps.py ours.csv theirs.csv
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class Listener:
 def main() -> None:
     """Align a pair, and print every silence longer than the limit, with the call stack at the limit."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("pair", type=Path)
+    parser.add_argument("pair", type=Path, nargs="+", help="a folder of a pair, or two graphs or tables")
     parser.add_argument("--fold", default=None)
     parser.add_argument("--without-seeds", action="store_true", help="align all entities, from nothing")
     parser.add_argument("--matcher", default="auto")
@@ -75,7 +76,7 @@ def main() -> None:
     chosen = parser.parse_args()
     listener = Listener(chosen.limit)
     listener("read", 0, 1)
-    pair = pipeline.read(chosen.pair, fold=chosen.fold)
+    pair = pipeline.read(*chosen.pair, fold=chosen.fold)
     if chosen.without_seeds:
         pair = replace(pair, train=Links.empty())
     settings = AlignSettings(matcher=chosen.matcher, pool="all" if chosen.without_seeds else "auto")

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from rlea.agent.questions import STRATEGIES
 from rlea.experiments.deciders import DECIDERS
 from rlea.experiments.figures import figures_of, markdown_table, share, title
 from rlea.experiments.options import PAIRS
@@ -450,11 +451,12 @@ def reconcile_table() -> str:
 def reconcile_cost() -> str:
     (row,) = [row for row in load("reconcile.json")["rows"] if row["part"] == "cost"]
     one, ten = (
-        ", ".join(f"{row[f'batch_{size}_{key}_ms']:.0f} ms" for key in ("cpu", "p50", "p95")) for size in (1, 10)
+        ", ".join(f"{row[f'batch_{size}_{key}_ms']:.0f} ms" for key in ("cpu_p50", "cpu_p95", "p50", "p95"))
+        for size in (1, 10)
     )
     rows = [
         ["entities", f"{row['entities']:,}"],
-        ["a batch of 1: processor time, median until the answer, 95 % within", one],
+        ["a batch of 1: processor time, median and 95 % within; until the answer, the same", one],
         ["a batch of 10: the same", ten],
         ["load of the two cores meanwhile, by others as well", f"{row['load']:.0f}"],
         ["reading, indexing and calibrating", f"{row['start_seconds']:.0f} s"],
@@ -532,34 +534,44 @@ def review_size() -> str:
 
 
 def live_cost() -> str:
-    head = ["entities", "answers", "", "median", "95 % within", "longest", "until answers count"]
+    """Processor time first: that of the clock depends on what else the machine did."""
+    head = ["pair", "entities", "answers", "", "median", "95 % within", "longest", "until answers count"]
     rows = []
     for row in load("live.json")["rows"]:
-        for name, key, making in (("clock", "clock", "making_seconds"), ("processor", "cpu", "making_cpu_seconds")):
+        about = [row["pair"], " and ".join(f"{n:,}" for n in row["entities"]), f"{row['questions']}"]
+        for name, key, making in (("processor", "cpu", "making_cpu_seconds"), ("clock", "clock", "making_seconds")):
             times = (f"{row[key][time]:,.0f} ms" for time in ("p50_ms", "p95_ms", "most_ms"))
-            first = (
-                [" and ".join(f"{n:,}" for n in row["entities"]), f"{row['questions']}"] if key == "clock" else ["", ""]
-            )
-            rows.append([*first, name, *times, f"{row[making]:,.0f} s"])
-    table = slim(markdown_table(head, rows))
+            rows.append([*(about if key == "cpu" else [""] * len(about)), name, *times, f"{row[making]:,.0f} s"])
     others = max(row["load"] for row in load("live.json")["rows"])
-    told = f"Two cores, which up to {others:.0f} processes wanted (`python benchmarks/live.py`)."
-    return f"{table}\n\n{told}"
+    told = (
+        f"Two cores, which up to {others:.0f} processes wanted: processor time compares (`python benchmarks/live.py`)."
+    )
+    return f"{slim(markdown_table(head, rows))}\n\n{told}"
 
 
 def update_cost() -> str:
     record = load("update.json")
-    head = ["", "entities that are new", "links", "gold links there", "F1", "s", "s of the processor"]
+    head = ["", "", "entities that are new", "links", "gold links there", "F1", "s of the processor", "s"]
     rows = []
     for row in record["rows"]:
         new = f"{row['new']:,}" if "new" in row else "-"
-        costs = (f"{row[name]:.0f}" for name in ("seconds", "cpu_seconds"))
-        rows.append([row["step"], new, f"{row['links']:,}", f"{row['gold']:,}", share(row["f1"]), *costs])
+        costs = (f"{row[name]:.0f}" for name in ("cpu_seconds", "seconds"))
+        rows.append(
+            [
+                row.get("pair", record.get("pair")),
+                row["step"],
+                new,
+                f"{row['links']:,}",
+                f"{row['gold']:,}",
+                share(row["f1"]),
+                *costs,
+            ]
+        )
     others = max(row["load"] for row in record["rows"])
     told = (
-        f"Pair: {record['pair']}, without seeds; entities without a gold link are there from the start, and a link of "
-        f"theirs counts as wrong. Two cores, which up to {others:.0f} processes wanted: seconds of the processor "
-        f"compare (`python benchmarks/update.py`)."
+        f"Without seeds; entities without a gold link are there from the start, and a link of theirs counts as wrong. "
+        f"Two cores, which up to {others:.0f} processes wanted: seconds of the processor compare "
+        f"(`python benchmarks/update.py`)."
     )
     return f"{slim(markdown_table(head, rows))}\n\n{told}"
 
@@ -597,8 +609,8 @@ def question_curves(errs: float = 0.0) -> dict[tuple[str, str], list[dict[int, d
         if row["errs"] == errs:
             curve = {one["questions"]: one for one in row["curve"]}
             found.setdefault((row["cell"], row["strategy"]), []).append(curve)
-    order = list(QUESTIONED)
-    return dict(sorted(found.items(), key=lambda item: order.index(item[0][0])))
+    cells, strategies = list(QUESTIONED), list(STRATEGIES)
+    return dict(sorted(found.items(), key=lambda item: (cells.index(item[0][0]), strategies.index(item[0][1]))))
 
 
 def mean_of(curves: list[dict[int, dict]], number: int, key: str) -> float | None:
@@ -608,12 +620,19 @@ def mean_of(curves: list[dict[int, dict]], number: int, key: str) -> float | Non
 
 
 def question_table(errs: float = 0.0) -> str:
+    """A session costs what the run decides again, and what is measured of it."""
     rows = []
+    spent: dict[tuple[str, str], list[float]] = {}
+    for row in load("questions.json")["rows"]:
+        if row["errs"] == errs and "cpu_seconds" in row:
+            spent.setdefault((row["cell"], row["strategy"]), []).append(row["cpu_seconds"])
     for (cell, strategy), curves in question_curves(errs).items():
         means = [mean_of(curves, number, "f1") for number in ASKED]
         shown = ["-" if mean is None else share(mean) for mean in means]
-        rows.append([QUESTIONED[cell], strategy, str(len(curves)), *shown])
-    head = ["F1 after so many questions", "", "runs", *map(str, ASKED)]
+        used = spent.get((cell, strategy))
+        cost = f"{sum(used) / len(used):.0f}" if used else "-"
+        rows.append([QUESTIONED[cell], strategy, str(len(curves)), *shown, cost])
+    head = ["F1 after so many questions", "", "runs", *map(str, ASKED), "s of the processor"]
     return slim(markdown_table(head, rows))
 
 
@@ -632,6 +651,28 @@ def question_gain_table() -> str:
         rows.append([QUESTIONED[cell], strategy, *gains, share(before), share(raw), share(ece)])
     head = ["after 100 questions", "", "gain in F1", "of it, about others"]
     return slim(markdown_table([*head, "calibration error before", "not corrected", "corrected"], rows))
+
+
+def reading_table() -> str:
+    """A row for every size and format; seconds and memory now, and as a share of what the program before took."""
+    record = load("synthetic_io.json")
+    rows = {(row["entities"], row["format"], row["program"]): row for row in record["rows"]}
+    called = {"nt": "N-Triples", "parquet": "Parquet", "rlea": "graph on disk"}
+    lines = []
+    for (entities, format_, program), row in rows.items():
+        if program != "now":
+            continue
+        before = rows.get((entities, format_, "before"))
+        ratios = ["-" if before is None else f"{row[what] / before[what]:.2f}" for what in ("cpu_seconds", "peak_mb")]
+        costs = f"{row['cpu_seconds']:.2f}", f"{row['peak_mb']:,.0f}"
+        sizes = f"{entities:,}", f"{max(row['triples']):,}", called[format_], f"{row['megabytes']:,.0f}"
+        lines.append([*sizes, costs[0], ratios[0], costs[1], ratios[1]])
+    head = ["entities a side", "triples a side", "", "MB of files", "processor s", "of before", "peak MB", "of before"]
+    grows = ", ".join(f"{called[name]} {record['exponents']['cpu_seconds'][f'{name} now']:.2f}" for name in called)
+    return (
+        f"{slim(markdown_table(head, lines))}\n\nSeconds grow with the number of entities by a power of: {grows}."
+        " Below a second the start of the program's parts is most of it."
+    )
 
 
 def main() -> None:
@@ -667,6 +708,7 @@ def main() -> None:
         },
         ROOT / "docs" / "serve.md": {"reconcile": reconcile_table, "reconcile-cost": reconcile_cost},
         ROOT / "docs" / "review.md": {"review-size": review_size, "review-cost": review_cost, "live-cost": live_cost},
+        ROOT / "docs" / "search.md": {"reading": reading_table},
         ROOT / "docs" / "update.md": {"update-cost": update_cost},
         ROOT / "docs" / "review.md": {"review-size": review_size, "review-cost": review_cost},
         ROOT / "docs" / "questions.md": {"questions": question_table, "question-gains": question_gain_table},

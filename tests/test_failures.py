@@ -285,6 +285,7 @@ def test_a_stopped_run_leaves_nothing_half_written(number, codes, graph, tmp_pat
         ("align kunden.csv clients.csv --different know.csv", "known.csv"),
         ("align kunden", "kunden.csv"),
         ("dedupe kundn.csv", "kunden.csv"),
+        ("dedupe Kunden.xlsx", "kunden.csv"),
     ],
 )
 def test_a_mistyped_file_is_told_the_one_beside_it(run_cli, tmp_path, monkeypatch, line, wanted):

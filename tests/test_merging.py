@@ -246,6 +246,15 @@ def test_a_run_is_merged_from_its_folder(run, run_cli):
     assert "joined" in run_cli("merge", folder).out
 
 
+def test_columns_of_tables_stand_in_their_order(tmp_path):
+    pair, _ = two_lists(tmp_path)
+    merged = merge(pair, Matching.of([], [], []))
+    assert [title for title in merged.frame.columns if title not in FIXED and "(from)" not in title] == [
+        *("name", "phone", "born", "active", "Post Code", "note"),
+        *("Nr", "Telefon", "Geburtstag", "Newsletter", "Bemerkung"),
+    ]
+
+
 def test_the_command_says_which_columns_with_other_headers_are_one(tmp_path, run_cli):
     pair, matching = two_lists(tmp_path)
     result = rlea.align(pair, matcher="mutual", embedding="names")

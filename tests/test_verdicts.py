@@ -303,6 +303,7 @@ def test_accepted_pairs_are_seeds_and_rejected_ones_are_forbidden(reviewed):
     assert barred(pair) == {("a2", "b3")}
     assert pairs(pair.test, pair) == {("a6", "b6")}
     assert any("left out 2 seeds" in note for note in pair.notes)
+    assert any("not repeated among the links" in note for note in pair.notes)
     assert any("left out 1 gold links" in note for note in pair.notes)
     assert pair.inputs["verdicts"] == f"{folder}@3"
     assert barred(pair.without_gold) == {("a2", "b3")}

@@ -14,10 +14,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from rlea.graph import GraphPair, Ids, KnowledgeGraph
+from rlea.graph.frames import literals_frame, triples_frame
 from rlea.graph.iri import to_iri
 from rlea.graph.schema import Schema
 from rlea.io.writers.rows import DECIMALS
-from rlea.io.writers.tables import literals_frame, triples_frame
 from rlea.matching import Matching
 from rlea.same_cells import CELL, compare_cells, containing, literals_of, with_keys
 from rlea.shared_columns import shared_columns, short_name
@@ -80,6 +80,7 @@ def merge(pair: GraphPair, matching: Matching, schema: Schema | None = None, *, 
     ]
     filled = np.bincount(cells["column"].to_numpy(), minlength=len(groups))
     order = sorted(np.flatnonzero(filled).tolist(), key=lambda column: (-filled[column], names[column]))
+    order = [*sorted(order[:most], key=lambda column: _place(groups[column], pair)), *order[most:]]
     titles = _titles([names[column][0] for column in order])
     counted = cells.filter(pl.col("from") == "conflict").group_by("row").agg(pl.len().cast(pl.Int32).alias("conflicts"))
     frame = rows.join(counted, on="row", how="left", maintain_order="left").with_columns(
@@ -97,6 +98,14 @@ def merge(pair: GraphPair, matching: Matching, schema: Schema | None = None, *, 
         frame = frame.join(told, on="row", how="left", maintain_order="left")
     columns = {title: names[column] for column, title in zip(order[:most], titles, strict=False)}
     return Merged(frame.drop("row"), columns, tuple(name for column in rest for name in names[column]))
+
+
+def _place(group: tuple[int | None, int | None], pair: GraphPair) -> tuple[int, int]:
+    """Where a column stands: those of the source first; of a table in its order, of a graph all in one place."""
+    side, own = (1, group[1]) if group[0] is None else (0, group[0])
+    graph = pair.target if side else pair.source
+    headers = graph.columns
+    return side, headers.index(graph.attributes[own]) if own is not None and headers else 0
 
 
 def choose_links(pair: GraphPair, matching: Matching) -> tuple[Ids, Ids, NDArray[np.float64]]:

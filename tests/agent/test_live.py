@@ -12,6 +12,7 @@ from rlea.agent.live import LiveRun
 from rlea.errors import InputError
 from rlea.graph import GraphPair, Links
 from rlea.io.synthetic import LABEL
+from rlea.search.pairs import Pairs
 
 pytestmark = pytest.mark.usefixtures("one_thread")  # the pairs are small
 
@@ -73,6 +74,18 @@ def test_a_run_begins_with_the_links_of_the_agent(families, run):
     assert bytes_of(run.links) == bytes_of(started.links)
     assert bytes_of(run.links) == bytes_of(rlea.align(pair, keep="all").matching)
     assert run.answers == {}
+
+
+def test_a_run_looks_at_the_best_proposals_of_either_entity(run):
+    """As the passes that made its links did: what an answer costs does not grow with what channels propose."""
+    pairs, logits, kept = run.state.proposals, run.state.described.logits, run.aligner.settings.kept
+    every = Pairs.union([channel.proposals for channel in run.state.channels])
+    assert len(pairs) < len(every)
+    better = [
+        [(logits[ids == own] > logit).sum() for own, logit in zip(ids, logits, strict=True)]
+        for ids in (pairs.source_ids, pairs.target_ids)
+    ]
+    assert np.min(better, axis=0).max() < kept
 
 
 @pytest.mark.parametrize("other", ["00", "01"])

@@ -46,7 +46,7 @@ from rlea.views.explain import Run
 
 TRAINED = ("mtranse", "aligne", "gcnalign")  # one of each way to train
 EPOCHS = 10
-GRAPHS = ("x.nt", "x.ttl", "x.rdf", "x.nq", "x.trig", "x.tsv", "x.csv", "x.parquet")
+GRAPHS = ("x.nt", "x.ttl", "x.rdf", "x.nq", "x.trig", "x.tsv", "x.csv", "x.parquet", "x.rlea")
 FRAGMENTS = [
     *"0123456789",
     *"٢²½१",
@@ -109,7 +109,7 @@ def add_graphs(targets: Targets) -> None:
     pair, graph, place, add = targets.pair, targets.graph, targets.place, targets.add
     for file in GRAPHS:
         own = place(f"graph {file}")
-        if file.endswith((".nt", ".ttl", ".rdf", ".nq")):
+        if file.endswith((".nt", ".ttl", ".rdf", ".nq", ".rlea")):
             write_graph(own / file, graph)
         elif file == "x.trig":
             (own / file).write_text("<http://g> { <http://a> <http://r> <http://b>; <http://p> 1, 'x'@en . }\n")

@@ -109,6 +109,13 @@ def test_the_column_of_names_is_found_by_its_values(tmp_path, header, named):
     assert "Person Nr C" in graph.names
 
 
+def test_an_address_is_no_name_beside_one(tmp_path):
+    rows = [(f"N{k}", f"Sum{k} Lane {k}, 8001 Town", f"{'ABCDEFGHIJ'[k // 2]}nn Ray{'ab'[k % 2]}") for k in range(12)]
+    rows[1] = (*rows[1][:2], rows[0][2])  # two people have one name, and no two an address
+    graph = read_graph(write(tmp_path / "people.csv", [("nr", "address", "client"), *rows]))
+    assert "named by client" in graph.notes[0]
+
+
 def test_first_and_last_names_are_joined(tmp_path):
     rows = [("id", "first_name", "last_name", "mail"), ("1", "Ann", "Ray", "a@x.org"), ("2", "Ann", "Lee", "b@x.org")]
     assert read_graph(write(tmp_path / "people.csv", rows)).names == ("Ann Ray", "Ann Lee")
@@ -150,8 +157,9 @@ def test_wrong_columns_are_told(tmp_path, options, words):
 def test_a_column_twice_and_a_table_without_rows_are_told(tmp_path):
     with pytest.raises(InputError, match="twice"):
         read_graph(write(tmp_path / "a.csv", [("id", "name", "Name", "x"), ("1", "b", "c", "d")]))
-    with pytest.raises(InputError, match="has a header and no rows"):
-        read_graph(write(tmp_path / "b.csv", [("id", "name", "city", "x")]))
+    for header in (("id", "name", "city", "x"), ("id", "name", "city")):
+        with pytest.raises(InputError, match="has a header and no rows"):
+            read_graph(write(tmp_path / "b.csv", [header]))
 
 
 def test_numbers_that_identify_say_nothing_but_codes_do(tmp_path):
@@ -366,3 +374,18 @@ def test_columns_of_graphs_are_refused(tmp_path):
             continue
         with pytest.raises(InputError, match=words):
             rlea.read(*sides, **options)
+
+
+def test_of_many_columns_the_first_are_told(tmp_path):
+    header = ["id", *(f"c{k}" for k in range(30))]
+    with pytest.raises(InputError, match=r"'c18' and 11 more\)"):
+        read_graph(write(tmp_path / "wide.csv", [header, ["a", *"x" * 30], ["b", *"y" * 30]]), RowOptions(name="d"))
+
+
+def test_a_list_of_names_is_a_table_and_other_lines_of_text_are_none(tmp_path):
+    for name in ("names.csv", "names.txt"):
+        (tmp_path / name).write_text("customer\nAnn Lee\nPaul Ray\nAnn Lee\n", encoding="utf-8")
+    graph = read_graph(tmp_path / "names.csv")
+    assert (graph.names, graph.columns) == (("Ann Lee", "Paul Ray", "Ann Lee"), ("customer",))
+    with pytest.raises(InputError, match="1 field where 3"):
+        read_graph(tmp_path / "names.txt")

@@ -175,6 +175,7 @@ def test_addresses_with_other_letters(files):
         ("https://host/a/people.ttl?x=1", "people"),
         ("sparql+https://query.host.org/sparql", "query.host.org"),
         ("dumps/*.nt", "*.nt"),
+        ("-", "stdin"),
     ],
 )
 def test_names_of_graphs(place, name):

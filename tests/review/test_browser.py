@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -163,7 +164,43 @@ def test_a_killed_server_is_waited_for(window, serving, folder):
     assert len({one.key for one in log(folder)}) == 4
 
 
-def test_text_of_the_graphs_does_nothing(site, window):
+@pytest.mark.slow
+def test_a_server_killed_at_any_moment_loses_and_doubles_nothing(serving, window, folder):
+    """Killed before, while and after it keeps an answer, of every kind: the page goes on once it is back."""
+    page, kinds = window(serving.start()), ["accept", "reject", "skip", "other", "accept", "undo"]
+    for number, key in enumerate("yns1yu"):
+        before = page.text_content("#status")
+        page.keyboard.press(key)
+        time.sleep(0.03 * number)
+        serving.kill()
+        again = page.context.new_page()
+        again.goto(serving.start())
+        again.close()
+        page.wait_for_function("before => document.getElementById('status').textContent !== before", arg=before)
+        page.wait_for_selector("#trouble", state="hidden")
+        assert [one.answer for one in log(folder)] == kinds[: number + 1]
+    entries = log(folder)
+    assert len({one.key for one in entries}) == len(entries)
+    assert shown(page) == [entries[-2].source, entries[-2].target]
+
+
+def test_when_the_next_pair_does_not_come_the_answer_is_not_given_twice(site, window, folder):
+    page = window(site.server.url)
+    page.route("**/api/next*", lambda route: route.abort())
+    pair = shown(page)
+    page.keyboard.press("y")
+    page.wait_for_selector("#trouble:not([hidden])")
+    assert "Your last answer is saved" in page.text_content("#trouble")
+    page.keyboard.press("y")  # the pair is still there, and keys wait
+    page.unroute("**/api/next*")
+    page.wait_for_selector("#trouble", state="hidden")
+    assert shown(page) != pair
+    assert len(log(folder)) == 1
+
+
+def test_text_of_the_graphs_does_nothing(site, window, folder):
+    with VerdictStore.of_run(folder) as store:
+        store.answer(f"{S}t{NUMBER - 1}", f"{T}t{NUMBER - 1}", "accept", reviewer=SCRIPT, key="by a script")
     page = window(site.server.url)
     page.keyboard.press("/")
     page.keyboard.type("script")
@@ -172,6 +209,7 @@ def test_text_of_the_graphs_does_nothing(site, window):
     assert page.title() != "stolen"
     assert page.locator("main img, main script").count() == 0
     assert shown(page) == [f"{S}t{NUMBER - 1}", f"{T}t{NUMBER - 1}"]
+    assert SCRIPT in page.text_content(".said")
     assert window.problems == []
 
 
@@ -231,7 +269,7 @@ def test_the_page_fits_and_can_be_read(browser, site, width, scheme):
         "e.labels?.length || e.ariaLabel)).map(e => e.outerHTML)"
     )
     assert nameless == []
-    for landmark in ("header", "main", "aside", "[role=toolbar]", "[role=status][aria-live]", "[role=search]"):
+    for landmark in ("header", "main", "aside", "[role=toolbar]", "#status[role=status][aria-live]", "[role=search]"):
         assert page.locator(landmark).count() == 1, landmark
     assert page.evaluate("document.activeElement.id") == "heading"
     poor = page.evaluate(CONTRAST)

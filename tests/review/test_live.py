@@ -189,6 +189,21 @@ def test_links_that_the_run_has_not_decided_on_become_questions(review):
     assert open_pairs <= pairs
 
 
+def test_the_learned_order_asks_what_is_expected_to_bring_most(review):
+    review.refresh()
+    gains = review.questions.gains
+    assert np.isfinite(gains[review._now > 0]).all()
+    place = review.places[review.next(Filters(order="learned"), reviewer="Ann", holder="h")]
+    assert gains[place] == np.nanmax(gains)
+    source, target = int(review.questions.source_ids[place]), int(review.questions.target_ids[place])
+    pair = review.run.pair
+    review.answer(pair.source.entities[source], pair.target.entities[target], "accept", reviewer="Ann", key="a gain")
+    assert review.live.wait(PATIENCE)
+    review.refresh()
+    assert review.questions.gains[place] == -np.inf
+    assert review.next(Filters(order="learned"), reviewer="Ann", holder="h") != (source, target)
+
+
 def test_thresholds_use_corrected_confidences(review):
     """Where people reject what was thought to be likely, links like these are less sure than before."""
     confidences = review.questions.confidences.astype(float)

@@ -74,7 +74,9 @@ def test_margins_are_leads_over_the_best_rival(review):
     assert review.questions.margins == pytest.approx(review.questions.confidences / 2, abs=1e-6)
 
 
-@pytest.mark.parametrize(("order", "first"), [("least confident", {19, 20}), ("least margin", {0})])
+@pytest.mark.parametrize(
+    ("order", "first"), [("least confident", {19, 20}), ("least margin", {0}), ("learned", {19, 20})]
+)
 def test_orders_put_the_doubtful_first(review, order, first):
     assert ask(review, order=order) in first
 

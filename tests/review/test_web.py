@@ -93,6 +93,13 @@ def test_answers_from_other_pages_are_refused(site, headers):
     assert site.ask("/api/verdict", verdict(), headers=own).status == 200
 
 
+@pytest.mark.parametrize("path", PLACES)
+def test_other_pages_may_not_read(site, path):
+    answer = site.ask(path, headers={"Origin": "http://evil.example"}, holder="h", source=f"{S}t01", target=f"{T}t01")
+    assert answer.status == 403
+    assert "Town" not in answer.text
+
+
 def test_answers_must_be_json_as_other_pages_cannot_send_it(site):
     form = {"Content-Type": "application/x-www-form-urlencoded"}
     assert site.ask("/api/verdict", verdict(), headers=form).status == 415
@@ -197,6 +204,7 @@ def test_bad_filters_are_refused(site, filters):
 def test_a_session(site):
     start = site.ask("/api/start").json
     assert (start["reviewer"], start["channels"][0]) == ("Ann", "name for")
+    assert start["orders"] == ["least confident", "least margin", "doubt x reach", "random"]  # without a live part
     found = site.ask("/api/next", holder="h", reviewer="Ann").json
     card = found["card"]
     body = {"source": card["source"]["identifier"], "target": card["target"]["identifier"], "answer": "accept"}

@@ -30,6 +30,7 @@ from rlea.graph.neighbourhood import Neighbourhood
 from rlea.matching import Matching
 from rlea.progress import Progress, silent
 from rlea.search.embeddings import Embeddings
+from rlea.search.pairs import is_near
 
 Doubles = NDArray[np.float64]
 
@@ -65,7 +66,7 @@ class LiveRun:
     """
 
     def __init__(self, aligner: Aligner, state: State, links: Matching) -> None:
-        self.aligner, self._state = aligner, state
+        self.aligner, self._state = aligner, _best_of(state, aligner.settings.kept)
         graphs = state.problem.graphs
         self._graphs = graphs
         self._target_of, self._source_of = (
@@ -135,7 +136,7 @@ class LiveRun:
 
     @property
     def state(self) -> State:
-        """What it takes to decide again: the problem, the channels, all pairs that these propose."""
+        """What it takes to decide again: the problem, the channels, the best pairs that these propose."""
         return self._state
 
     def __repr__(self) -> str:
@@ -393,6 +394,18 @@ class LiveRun:
             return confidences
         known, right = np.array([one for one, _ in asked]), np.array([answer for _, answer in asked], np.float64)
         return correct(_logits(confidences), _logits(known), right)
+
+
+def _best_of(state: State, kept: int) -> State:
+    """A state with the proposals that the passes of the whole run looked at: the best of either entity."""
+    if not state.channels:
+        return state
+    pairs, told = state.proposals, state.described
+    near = is_near(pairs, told.logits, kept)
+    for csls in (part.csls for part in state.fitted if part.csls is not None):
+        near |= is_near(pairs, csls(pairs), kept)
+    told = replace(told, features=told.features[near], logits=told.logits[near])
+    return replace(state, proposals=pairs.some(near), described=told)
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,9 @@ from rlea.views.terminal import as_text, err, progress_bars
 def convert(
     source: Annotated[str, typer.Argument(metavar="IN", help="A pair folder, a graph or a file of links.")],
     target: Annotated[Path, typer.Argument(metavar="OUT", help="A folder for a pair, else a file.")],
-    to: Annotated[str, typer.Option(help="For a pair: nt, nt.gz, ttl, rdf, nq, tsv, csv, parquet or openea.")] = "nt",
+    to: Annotated[
+        str, typer.Option(help="For a pair: nt, nt.gz, ttl, rdf, nq, tsv, csv, parquet, rlea or openea.")
+    ] = "nt",
     fold: Fold = None,
     json_: Json = False,
 ) -> None:
@@ -26,6 +28,8 @@ def convert(
     Examples:
 
       rlea convert D_W_15K_V1 d_w --to nt
+
+      rlea convert people.nt.gz people.rlea
 
       rlea convert links.tsv links.sssom.tsv
     """

@@ -59,7 +59,10 @@ def label(
     run: RunFolder,
     number: Annotated[int, typer.Option(help="How many questions to ask.", min=1)] = 20,
     order: Annotated[
-        str, typer.Option(help="Which questions come first: least confident, least margin, doubt x reach or random.")
+        str,
+        typer.Option(
+            help="Which questions come first: least confident, least margin, doubt x reach, learned or random."
+        ),
     ] = "least confident",
     reviewer: Reviewer = "",
     blind: Blind = False,

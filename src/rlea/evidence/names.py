@@ -10,6 +10,7 @@ from rlea.evidence import NAMES
 from rlea.evidence.channel import Channel
 from rlea.evidence.vectors import by_products
 from rlea.graph import GraphPair, Links
+from rlea.graph.texts import Texts
 from rlea.progress import Progress
 from rlea.search.candidates import find_candidates
 from rlea.search.embeddings import Embeddings
@@ -32,7 +33,9 @@ def name_channels(pair: GraphPair, links: Links, encoder: str, progress: Progres
     back = Links(links.target_ids, links.source_ids)
     source, told_source = readable_names(pair.source, pair.target, links)
     target, told_target = readable_names(pair.target, pair.source, back)
-    named = replace(pair, source=replace(pair.source, names=source), target=replace(pair.target, names=target))
+    named_source = replace(pair.source, names=Texts.of(source))
+    named_target = replace(pair.target, names=Texts.of(target))
+    named = replace(pair, source=named_source, target=named_target)
     found = search_names(named, *pair.entity_ids, PROPOSALS, progress=progress)
     info = {"source": told_source, "target": told_target}
     proposals = Pairs.of_candidates(found.candidates)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from rlea.errors import InputError
 from rlea.graph.cannot_link import NO_PAIRS, CannotLink
 from rlea.graph.names import choose_names
+from rlea.graph.texts import CodedTexts, TextColumn, Texts
 
 Ids = NDArray[np.int32]
 
@@ -36,9 +37,14 @@ class Literals:
 
     entity_ids: Ids  # (num_literals,)
     attribute_ids: Ids  # (num_literals,)
-    values: tuple[str, ...]
-    datatypes: tuple[str, ...]  # "" where none is given
-    languages: tuple[str, ...]  # "" where none is given
+    values: Texts
+    datatypes: CodedTexts  # "" where none is given
+    languages: CodedTexts  # "" where none is given
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", Texts.of(self.values))
+        object.__setattr__(self, "datatypes", CodedTexts.of(self.datatypes))
+        object.__setattr__(self, "languages", CodedTexts.of(self.languages))
 
     def __len__(self) -> int:
         return len(self.values)
@@ -48,11 +54,13 @@ class Literals:
         entity_ids: Any, attribute_ids: Any, values: Iterable[str], datatypes: Iterable[str], languages: Iterable[str]
     ) -> Literals:
         """Literals in the given order, with read-only arrays."""
-        return Literals(_frozen(entity_ids), _frozen(attribute_ids), tuple(values), tuple(datatypes), tuple(languages))
+        texts = Texts.of(values), CodedTexts.of(datatypes), CodedTexts.of(languages)
+        return Literals(_frozen(entity_ids), _frozen(attribute_ids), *texts)
 
     def take(self, rows: NDArray[np.intp]) -> Literals:
         """The literals of these rows."""
-        texts = ([column[row] for row in rows.tolist()] for column in (self.values, self.datatypes, self.languages))
+        values = map(self.values.__getitem__, rows.tolist())
+        texts = values, self.datatypes.take(rows), self.languages.take(rows)
         return Literals.of(self.entity_ids[rows], self.attribute_ids[rows], *texts)
 
 
@@ -62,8 +70,8 @@ class KnowledgeGraph:
 
     `triples` has a row (head id, relation id, tail id) for every relation triple, sorted and without repetition.
     `names` has one readable name per entity, `entities` the identifiers (URIs or keys), sorted. `notes` say what a user
-    should know about how the graph was read, `is_table` that its entities are rows of tables; neither is part of the
-    fingerprint.
+    should know about how the graph was read, `columns` are the headers of the tables that its entities are rows of, in
+    the order of the file; neither is part of the fingerprint.
 
     >>> import rlea
     >>> pair = rlea.read([("a", "near", "b")], [("x", "near", "y")])
@@ -71,14 +79,23 @@ class KnowledgeGraph:
     (('a', 'b'), [[0, 0, 1]])
     """
 
-    entities: tuple[str, ...]
+    entities: Texts
     relations: tuple[str, ...]
     attributes: tuple[str, ...]
     triples: Ids  # (num_triples, 3)
     literals: Literals
-    names: tuple[str, ...]
+    names: Texts
     notes: tuple[str, ...] = ()
-    is_table: bool = False
+    columns: tuple[str, ...] = ()
+
+    @property
+    def is_table(self) -> bool:
+        """Whether entities are rows of tables."""
+        return bool(self.columns)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "entities", Texts.of(self.entities))
+        object.__setattr__(self, "names", Texts.of(self.names))
 
     @property
     def num_entities(self) -> int:
@@ -101,20 +118,22 @@ class KnowledgeGraph:
     def fingerprint(self) -> str:
         """SHA-256 of the content, the same for every file format the content came from."""
         digest = hashlib.sha256()
-        for strings in (
+        columns: tuple[TextColumn, ...] = (
             self.entities,
-            self.relations,
-            self.attributes,
+            Texts.of(self.relations),
+            Texts.of(self.attributes),
             self.names,
             self.literals.values,
             self.literals.datatypes,
             self.literals.languages,
-        ):
+        )
+        for column in columns:
             # A length before each block, so that moving a string from one block to the next changes the digest.
-            digest.update(f"{len(strings)}\n".encode())
-            digest.update("\x00".join(strings).encode("utf-8", "surrogatepass"))
+            digest.update(f"{len(column)}\n".encode())
+            for piece in column.encoded():
+                digest.update(piece)
         for array in (self.triples, self.literals.entity_ids, self.literals.attribute_ids):
-            digest.update(np.ascontiguousarray(array).tobytes())
+            digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()
 
     def some(self, ids: Ids) -> KnowledgeGraph:
@@ -124,7 +143,7 @@ class KnowledgeGraph:
         new[ids] = np.arange(len(ids), dtype=np.int32)
         rows = self.triples[(new[self.triples[:, 0]] >= 0) & (new[self.triples[:, 2]] >= 0)]
         literals = self.literals.take(np.flatnonzero(new[self.literals.entity_ids] >= 0))
-        entities, names = (tuple(texts[k] for k in ids.tolist()) for texts in (self.entities, self.names))
+        entities, names = (Texts.of(texts[k] for k in ids.tolist()) for texts in (self.entities, self.names))
         return replace(
             self,
             entities=entities,
@@ -152,7 +171,7 @@ class KnowledgeGraph:
         triples: pl.DataFrame,
         literals: pl.DataFrame | None = None,
         *,
-        names: Mapping[str, str] | None = None,
+        names: Mapping[str, str] | pl.DataFrame | None = None,
         entities: Iterable[str] = (),
         notes: Sequence[str] = (),
     ) -> KnowledgeGraph:
@@ -161,35 +180,32 @@ class KnowledgeGraph:
         `triples` has the string columns head, relation, tail; `literals` the string columns entity, attribute,
         value, datatype, language. All but value may be categorical instead, which saves time and memory. `names`
         overrides the name that would be chosen from labels and local names; `entities` adds entities without
-        a triple.
+        a triple. As a frame of entity and name, each entity once, `names` does both: an empty name overrides nothing.
         """
         if literals is None:
             literals = pl.DataFrame(schema=dict.fromkeys(LITERAL_COLUMNS, pl.String))
         extra = pl.Series("id", list(entities), dtype=pl.String)
-        identifiers, (head, tail, entity, _) = _number(triples["head"], triples["tail"], literals["entity"], extra)
+        called = names["entity"] if isinstance(names, pl.DataFrame) else extra.clear()
+        columns = triples["head"], triples["tail"], literals["entity"], called, extra
+        identifiers, (head, tail, entity, named, _) = _number(*columns)
+        given: list[str | None] = []
+        if isinstance(names, pl.DataFrame):
+            given = [None] * len(identifiers)
+            for number, name in zip(named.tolist(), names["name"].to_list(), strict=True):
+                given[number] = name or None
+        elif names:
+            given = [names.get(identifier) for identifier in identifiers]
         relations, (relation,) = _number(triples["relation"])
         attributes, (attribute,) = _number(literals["attribute"])
         datatypes, (datatype,) = _number(literals["datatype"].fill_null(""))
         languages, (language,) = _number(literals["language"].fill_null(""))
-
-        coded = _sorted_rows(pl.DataFrame({"h": head, "r": relation, "t": tail}))
-        rows = _sorted_rows(
-            pl.DataFrame({"e": entity, "a": attribute, "value": literals["value"], "d": datatype, "l": language})
-        )
-        facts = Literals.of(
-            rows["e"].to_numpy(),
-            rows["a"].to_numpy(),
-            rows["value"].to_list(),
-            # One string object for all literals of a datatype: a graph has millions of literals and few datatypes.
-            map(datatypes.__getitem__, rows["d"].to_list()),
-            map(languages.__getitem__, rows["l"].to_list()),
-        )
-        chosen = choose_names(identifiers, attributes, facts, names or {})
+        facts = _sorted_literals(entity, attribute, literals["value"], (datatype, datatypes), (language, languages))
+        chosen = choose_names(identifiers, tuple(attributes), facts, given)
         return KnowledgeGraph(
             entities=identifiers,
-            relations=relations,
-            attributes=attributes,
-            triples=_frozen(coded.to_numpy().reshape(-1, 3)),
+            relations=tuple(relations),
+            attributes=tuple(attributes),
+            triples=_sorted_triples(head, relation, tail),
             literals=facts,
             names=chosen.names,
             notes=(*notes, *chosen.notes),
@@ -199,25 +215,71 @@ class KnowledgeGraph:
 LITERAL_COLUMNS = ["entity", "attribute", "value", "datatype", "language"]
 
 
-def _number(*columns: pl.Series) -> tuple[tuple[str, ...], list[Ids]]:
+def _number(*columns: pl.Series) -> tuple[Texts, list[Ids]]:
     """Every distinct string of the columns, sorted, and the columns as numbers into them."""
     kinds = [column.dtype for column in columns if isinstance(column.dtype, pl.Categorical)]
     kind = kinds[0] if kinds else pl.Categorical(pl.Categories.random())
     coded = [column.cast(kind).rename("id") for column in columns]
-    distinct = pl.concat(coded).unique()
+    distinct = pl.concat([column.unique() for column in coded]).unique()
     texts = distinct.cast(pl.String)
     order = texts.arg_sort()
     codes = distinct.gather(order).to_physical().to_numpy()
     number = np.zeros(int(codes.max()) + 1 if len(codes) else 0, dtype=np.int32)
     number[codes] = np.arange(len(codes), dtype=np.int32)
-    return tuple(texts.gather(order).to_list()), [number[column.to_physical().to_numpy()] for column in coded]
+    return Texts.of(texts.gather(order)), [number[column.to_physical().to_numpy()] for column in coded]
 
 
-def _sorted_rows(rows: pl.DataFrame) -> pl.DataFrame:
+def _sorted_triples(head: Ids, relation: Ids, tail: Ids) -> Ids:
+    """The rows (head, relation, tail) in order, each once, (num_triples, 3)."""
+    num_heads, num_relations, num_tails = (int(ids.max(initial=-1)) + 1 for ids in (head, relation, tail))
+    if num_heads * num_relations * num_tails >= 2**63:
+        return _frozen(np.unique(np.column_stack([head, relation, tail]), axis=0))
+    # One number for a row sorts in a fraction of the time.
+    keys = head.astype(np.int64)
+    for column, number in ((relation, num_relations), (tail, num_tails)):
+        keys *= number
+        keys += column
+    keys.sort()
+    keys = keys[_is_new(keys)]
+    result = np.empty((len(keys), 3), np.int32)
+    for place, number in ((2, num_tails), (1, num_relations)):
+        result[:, place] = keys % max(number, 1)
+        keys //= max(number, 1)
+    result[:, 0] = keys
+    result.flags.writeable = False
+    return result
+
+
+def _sorted_literals(
+    entity: Ids, attribute: Ids, value: pl.Series, datatype: tuple[Ids, Texts], language: tuple[Ids, Texts]
+) -> Literals:
     """The rows in order, each once."""
-    # Equal rows are neighbours once sorted, and to compare neighbours is cheaper than to hash rows.
-    rows = rows.sort(rows.columns)
-    return rows.filter(pl.any_horizontal((pl.all() != pl.all().shift()).fill_null(True)))
+    keys = entity.astype(np.int64) << 32 | attribute
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    is_new = _is_new(keys)
+    # Few rows share entity and attribute: only these are compared as text.
+    is_shared = ~is_new
+    is_shared[:-1] |= ~is_new[1:]
+    places = np.flatnonzero(is_shared)
+    shared = order[places]
+    columns = {"value": value.gather(shared), "d": datatype[0][shared], "l": language[0][shared]}
+    rows = pl.DataFrame({"key": keys[places], **columns, "row": shared}).sort("key", "value", "d", "l")
+    order[places] = rows.drop_in_place("row").to_numpy()
+    kept = np.ones(len(order), np.bool_)
+    kept[places] = rows.select(pl.any_horizontal((pl.all() != pl.all().shift()).fill_null(True))).to_series().to_numpy()
+    order = order[kept]
+    return Literals(
+        _frozen(entity[order]),
+        _frozen(attribute[order]),
+        Texts.of(value.gather(order)),
+        *(CodedTexts(numbers[order], tuple(levels)) for numbers, levels in (datatype, language)),
+    )
+
+
+def _is_new(keys: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of the sorted keys differ from the one before, (num_keys,)."""
+    return np.concatenate([np.ones(min(len(keys), 1), np.bool_), keys[1:] != keys[:-1]])
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from rlea.errors import InputError
 from rlea.graph.knowledge_graph import GraphPair, KnowledgeGraph, Links, Literals
 from rlea.graph.names import LABELS, SECOND_LABELS, choose_names, is_readable, local_name, plain
+from rlea.graph.texts import Texts
 
 NAMES, ATTRIBUTES = HIDEABLE = ("names", "attributes")
 # An attribute of which one value in five says what its entity is called would give away the other four: they are
@@ -69,17 +70,17 @@ def describe_hidden(hidden: Sequence[str], info: Mapping[str, Any]) -> str:
     return " and ".join(hidden) + (f" ({info['hidden_note']})" if info.get("hidden_note") else "")
 
 
-def _codes(first: int, stop: int, total: int) -> tuple[str, ...]:
+def _codes(first: int, stop: int, total: int) -> Texts:
     """Identifiers without meaning, sorted as their numbers are."""
-    return tuple(f"{_CODE}{number:0{len(str(total))}d}" for number in range(first, stop))
+    return Texts.of(f"{_CODE}{number:0{len(str(total))}d}" for number in range(first, stop))
 
 
 def _without_literals(graph: KnowledgeGraph) -> KnowledgeGraph:
     none = graph.literals.take(np.zeros(0, dtype=np.intp))
-    labels = choose_names(graph.entities, graph.attributes, graph.literals, {}).names
-    locals_ = choose_names(graph.entities, (), none, {}).names
+    labels = choose_names(graph.entities, graph.attributes, graph.literals).names
+    locals_ = choose_names(graph.entities, (), none).names
     names = (last if name == label else name for name, label, last in zip(graph.names, labels, locals_, strict=True))
-    return replace(graph, attributes=(), literals=none, names=tuple(names))
+    return replace(graph, attributes=(), literals=none, names=Texts.of(names))
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,7 @@ def _counterparts(names: list[tuple[_Text, ...]], seeds: Links) -> dict[int, tup
 
 def _without_names(
     graph: KnowledgeGraph,
-    codes: tuple[str, ...],
+    codes: Texts,
     names: list[tuple[_Text, ...]],
     counterparts: Mapping[int, tuple[_Text, ...]],
 ) -> KnowledgeGraph:
@@ -153,7 +154,7 @@ def _without_names(
     return replace(
         graph,
         entities=codes,
-        names=("",) * len(codes),
+        names=Texts.of([""] * len(codes)),
         attributes=tuple(graph.attributes[attribute] for attribute in used.tolist()),
         literals=Literals.of(kept.entity_ids, attribute_ids, kept.values, kept.datatypes, kept.languages),
     )

@@ -8,15 +8,17 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from rlea.graph.name_attribute import BONUS, name_likeness, says_name
+from rlea.graph.texts import Texts
 
 if TYPE_CHECKING:
     from rlea.graph import KnowledgeGraph, Literals
@@ -72,7 +74,8 @@ def local_name(identifier: str) -> str:
         last = stem.rsplit(":", 1)[-1]
     else:
         last = _PREFIX.sub("", stem)
-    return unquote(last or identifier).replace("_", " ").strip() or identifier
+    text = last or identifier
+    return (unquote(text) if "%" in text else text).replace("_", " ").strip() or identifier
 
 
 def is_readable(name: str) -> bool:
@@ -90,6 +93,19 @@ def is_name(name: str, identifier: str) -> bool:
     """Whether an entity is called so: a label may lack letters ("1984"), but the last part of an identifier that does
     is a code."""
     return is_readable(name) or (name != "" and name != local_name(identifier))
+
+
+def _are_readable(names: Sequence[str]) -> NDArray[np.bool_]:
+    """`is_readable` of every name, (num_names,)."""
+    column = pl.Series(names, dtype=pl.String)
+    # Of plain letters with a blank between: words, and no code.
+    found = (
+        column.str.contains("^[ -~]*$") & column.str.contains("[A-Za-z]{2}") & column.str.contains(" ", literal=True)
+    )
+    result = found.to_numpy().copy()
+    for place in np.flatnonzero(~result).tolist():
+        result[place] = is_readable(names[place])
+    return result
 
 
 def is_vowel_sign(character: str) -> bool:
@@ -120,21 +136,22 @@ def spelling(text: str) -> dict[int, str | None]:
 class Names:
     """The name of every entity, and what a user should know about where they are from."""
 
-    names: tuple[str, ...]
+    names: Texts
     notes: tuple[str, ...] = ()
 
 
 def choose_names(
-    entities: Sequence[str], attributes: Sequence[str], literals: Literals, given: Mapping[str, str]
+    entities: Sequence[str], attributes: Sequence[str], literals: Literals, given: Sequence[str | None] = ()
 ) -> Names:
     """The name of every entity: given, labelled, local, in this order of trust.
 
-    Among several labels the first by predicate, then language (none, English, the rest by code), then value wins, so
-    that the choice does not hang on the order of lines in a file.
+    `given` is empty, or has a name or None for every entity. Among several labels the first by predicate, then language
+    (none, English, the rest by code), then value wins, so that the choice does not hang on the order of lines in a
+    file.
     """
     rank = {name: number for number, name in enumerate((*LABELS, *SECOND_LABELS))}
     wanted = {number: rank[name] for number, name in enumerate(attributes) if name in rank}
-    preferences = {language: {"": 0, "en": 1}.get(language.lower(), 2) for language in set(literals.languages)}
+    preferences = {language: {"": 0, "en": 1}.get(language.lower(), 2) for language in literals.languages.levels}
     values, languages = literals.values, literals.languages
 
     def key(row: int) -> tuple[int, int, str, str]:
@@ -145,24 +162,21 @@ def choose_names(
     rows = np.flatnonzero(np.isin(literals.attribute_ids, list(wanted)))
     best: dict[int, int] = {}  # entity id -> row of its best label
     for row, entity in zip(rows.tolist(), literals.entity_ids[rows].tolist(), strict=True):
-        if not values[row] or values[row].isspace():
+        value = values[row]
+        if not value or value.isspace():
             continue
         other = best.setdefault(entity, row)
         if other != row and key(row) < key(other):
             best[entity] = row
-    names = []
-    local = _local_names(entities)
-    for number, identifier in enumerate(entities):
-        name = given.get(identifier)
-        if name is None:
-            label = best.get(number)
-            # A label proper wins in any case.
-            is_proper = label is not None and wanted[int(literals.attribute_ids[label])] < len(LABELS)
-            name = local[number]
-            if label is not None and (is_proper or not is_readable(name)):
-                name = values[label].strip()
-        names.append(name)
-    is_given = np.array([identifier in given for identifier in entities], np.bool_)
+    names = _local_names(entities)
+    for entity, row in best.items():
+        # A label proper wins in any case.
+        if wanted[int(literals.attribute_ids[row])] < len(LABELS) or not is_readable(names[entity]):
+            names[entity] = values[row].strip()
+    is_given = np.zeros(len(names), np.bool_)
+    for entity, name in enumerate(given):
+        if name is not None:
+            names[entity], is_given[entity] = name, True
     return _named_by_looking(names, is_given, attributes, literals)
 
 
@@ -192,7 +206,7 @@ def _local_names(entities: Sequence[str]) -> list[str]:
     Where nearly all are called `kind/name`, the kind goes.
     """
     names = [local_name(identifier) for identifier in entities]
-    if sum(1 for name in names if _KIND.match(name)) >= NEARLY_ALL * len(names):
+    if sum(1 for name in names if "/" in name and _KIND.match(name)) >= NEARLY_ALL * len(names):
         names = [_KIND.sub("", name) for name in names]
     counts = Counter(names)
     most = max(FEW_NAMESAKES, SHARED * len(names))
@@ -211,7 +225,10 @@ def _named_by_looking(
     """
     counts = Counter(names)
     most = max(FEW_NAMESAKES, SHARED * len(names))
-    nameless = np.array([not is_readable(name) or counts[name] > most for name in names], np.bool_)
+    shared = {name for name, count in counts.items() if count > most}
+    nameless = ~_are_readable(names)
+    if shared:
+        nameless |= np.array([name in shared for name in names], np.bool_)
     nameless |= _called_by_codes(names, nameless, attributes, literals)
     nameless &= ~is_given
     total = int(nameless.sum())
@@ -243,7 +260,7 @@ def _named_by_looking(
     more = f" and {len(used) - MOST_TOLD} more" if len(used) > MOST_TOLD else ""
     note = f"{NAMED} {told}{more} (--name overrules this)"
     is_telling = used.total() >= max(FEWEST, LEAST_NAMED * len(names))
-    return Names(tuple(names), (note,) if is_telling else ())
+    return Names(Texts.of(names), (note,) if is_telling else ())
 
 
 def shorter(attribute: str) -> str:
@@ -258,7 +275,10 @@ def _called_by_codes(
     found = np.zeros(len(names), np.bool_)
     for attribute in (number for number, name in enumerate(attributes) if says_name(name)):
         own = np.unique(literals.entity_ids[literals.attribute_ids == attribute])
-        codes = sum(1 for entity in own.tolist() if nameless[entity] or _DIGITS.fullmatch(names[entity]))
+        codes = 0
+        for entity, is_nameless in zip(own.tolist(), nameless[own].tolist(), strict=True):
+            if is_nameless or (" " not in names[entity] and _DIGITS.fullmatch(names[entity])):
+                codes += 1
         if codes >= NEARLY_ALL * len(own):
             found[own] = True  # a code may happen to be letters alone
     return found

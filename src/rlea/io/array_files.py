@@ -14,6 +14,10 @@ from numpy.typing import NDArray
 
 from rlea.errors import InputError
 
+# Of safetensors: the types of the arrays that are mapped, and the most bytes that the format allows for the head.
+_TYPES = {"U8": "u1", "U16": "<u2", "U32": "<u4", "I32": "<i4", "I64": "<i8"}
+_MOST_HEAD = 100_000_000
+
 
 def put_arrays(path: Path, arrays: Mapping[str, Any], format_name: str, **about: Any) -> None:
     """Write arrays with the name of their format and other facts to `path` (a temporary one, see `atomic`)."""
@@ -40,7 +44,7 @@ def content_hash(arrays: Mapping[str, Any], about: Mapping[str, Any]) -> str:
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
         digest.update(f"{name} {array.dtype} {array.shape}\n".encode())
-        digest.update(array.tobytes())
+        digest.update(array.data)
     return digest.hexdigest()
 
 
@@ -87,6 +91,35 @@ def read_safetensors(path: str | Path, problem: str, remedy: str) -> tuple[dict[
     except (AttributeError, TypeError) as error:  # numpy knows no such numbers, as those of eight bits
         raise InputError(f"has {kind}", path=path, remedy="store numbers, best of type float32") from error
     except (OSError, SafetensorError, ValueError) as error:
+        raise InputError(problem, path=path, remedy=remedy) from error
+
+
+def map_safetensors(path: Path, problem: str, remedy: str) -> tuple[Any, dict[str, NDArray[Any]]]:
+    """As `load_safetensors`, with arrays that stay in the file until they are looked at, and cannot be changed."""
+    try:
+        size = path.stat().st_size
+        with path.open("rb") as stream:
+            start = 8 + int.from_bytes(stream.read(8), "little")
+            if not 8 < start <= min(size, _MOST_HEAD):
+                raise ValueError("the head is larger than the file")
+            head = json.loads(stream.read(start - 8))
+        whole = np.memmap(path, np.uint8, mode="r") if size > start else np.zeros(start, np.uint8)
+        about = json.loads(head.pop("__metadata__")["rlea"])
+        arrays = {}
+        for name, one in head.items():
+            begin, end = (start + int(place) for place in one["data_offsets"])
+            kind = np.dtype(_TYPES[one["dtype"]])
+            if not start <= begin <= end <= size or begin % kind.itemsize:
+                raise ValueError("an array lies elsewhere")
+            arrays[name] = np.asarray(whole[begin:end]).view(kind).reshape(one["shape"])
+            arrays[name].flags.writeable = False
+        if start + sum(array.nbytes for array in arrays.values()) != size:
+            raise ValueError("the arrays are no whole file")
+        return about, arrays
+    except OSError as error:
+        reason = (error.strerror or "unknown reason").lower()
+        raise InputError(f"cannot be read ({reason})", path=path, remedy="check its permissions") from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
         raise InputError(problem, path=path, remedy=remedy) from error
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlea.errors import InputError
+from rlea.graph.texts import Texts
 
 if TYPE_CHECKING:
     from rlea.graph import KnowledgeGraph
@@ -57,10 +58,12 @@ IDENTIFIER = Limit("RLEA_MAX_IDENTIFIER", 50_000)
 
 def check_lengths(graph: KnowledgeGraph, what: str) -> None:
     """Refuse identifiers and values so long that every later step would carry them along; `what` names the graph."""
-    identifiers = (*graph.entities, *graph.relations, *graph.attributes)
-    for limit, texts, kind in ((IDENTIFIER, identifiers, "an identifier"), (LITERAL, graph.literals.values, "a value")):
-        most = limit.value
-        if max(map(len, texts), default=0) > most:
+    identifiers = graph.entities, Texts.of(graph.relations), Texts.of(graph.attributes)
+    for limit, columns, kind in (
+        (IDENTIFIER, identifiers, "an identifier"),
+        (LITERAL, (graph.literals.values,), "a value"),
+    ):
+        if any(column.has_longer(limit.value) for column in columns):
             raise limit.exceeded(f"{what} has {kind} of more than {{}} characters")
 
 

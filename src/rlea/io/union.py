@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from rlea.graph import GraphPair, Ids, KnowledgeGraph, Links
+from rlea.graph.frames import literals_frame, triples_frame
 
 
 def union_of(graph: KnowledgeGraph, added: Sequence[KnowledgeGraph]) -> KnowledgeGraph:
@@ -22,7 +23,7 @@ def union_of(graph: KnowledgeGraph, added: Sequence[KnowledgeGraph]) -> Knowledg
     own = _built([graph], {})
     is_chosen = own.names == graph.names
     names = {} if is_chosen else {name: text for one in [*added[::-1], graph] for name, text in _names(one).items()}
-    return replace(_built([graph, *added], names), is_table=graph.is_table)
+    return replace(_built([graph, *added], names), columns=graph.columns)
 
 
 def _names(graph: KnowledgeGraph) -> dict[str, str]:
@@ -30,9 +31,6 @@ def _names(graph: KnowledgeGraph) -> dict[str, str]:
 
 
 def _built(graphs: Sequence[KnowledgeGraph], names: dict[str, str]) -> KnowledgeGraph:
-    # Here, because the writers load compiled code, which reading alone does without.
-    from rlea.io.writers.tables import literals_frame, triples_frame
-
     return KnowledgeGraph.build(
         pl.concat([triples_frame(graph) for graph in graphs]),
         pl.concat([literals_frame(graph) for graph in graphs]),

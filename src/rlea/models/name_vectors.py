@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from rlea.errors import InputError
 from rlea.graph import GraphPair, KnowledgeGraph, Links
 from rlea.graph.names import is_readable, local_name, plain
+from rlea.graph.texts import Texts
 from rlea.models.names import embed_names
 
 NAME = -1  # the name that a graph gives, among the numbers of its attributes
@@ -51,7 +52,9 @@ def name_vectors(pair: GraphPair, dim: int, *, seed: int = 0, encoder: str = "")
     if encoder:
         both, kind = _encode(source + target, encoder, dim, seed), f"sentence encoder {encoder}"
     else:
-        named = replace(pair, source=replace(pair.source, names=source), target=replace(pair.target, names=target))
+        named_source = replace(pair.source, names=Texts.of(source))
+        named_target = replace(pair.target, names=Texts.of(target))
+        named = replace(pair, source=named_source, target=named_target)
         both, kind = _project(named, dim, seed), f"character n-grams, projected to {dim} dimensions"
     lengths = np.linalg.norm(both, axis=1, keepdims=True)
     both = (both / np.maximum(lengths, np.float32(1e-12))).astype(np.float32)

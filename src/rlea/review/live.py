@@ -18,8 +18,12 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from rlea.agent.kept import KEPT
-from rlea.agent.live import Change
+from rlea.agent.live import Change, LiveRun
+from rlea.agent.questions import Asker, shipped_values
 from rlea.errors import InputError
 from rlea.matching import Matching
 from rlea.record import as_dict, is_number
@@ -36,8 +40,17 @@ class Decided:
     """The links after some answers."""
 
     links: Matching  # all of the agent, with corrected confidences
+    gains: NDArray[np.float64]  # (num_links,) what an answer is expected to bring; -inf for those that have one
     changes: Sequence[Change]  # by the last answers
     seconds: float  # that it took
+
+    @staticmethod
+    def of(live: LiveRun, asker: Asker, changes: Sequence[Change] = (), start: float = 0.0) -> Decided:
+        """A live run as it is now; `start` is when it began to decide."""
+        links, situation = live.links, asker.situation()
+        gains = np.full(len(links), -np.inf)
+        gains[np.isin(links.source_ids, situation.source_ids)] = shipped_values()(situation)
+        return Decided(links, gains, changes, time.perf_counter() - start if start else 0.0)
 
 
 class LiveAnswers:
@@ -161,19 +174,19 @@ def _serve(folder: str, connection: Connection) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         live = Resumed.open(folder).live()
-        connection.send((READY, Decided(live.links, (), 0.0)))
-        start = 0.0
+        asker, start = Asker(live), 0.0
+        connection.send((READY, Decided.of(live, asker)))
 
         def tell(changes: Sequence[Change]) -> None:
             """What the neighbours make of it, while what these touch is still decided."""
-            connection.send((DECIDING, Decided(live.links, changes, time.perf_counter() - start)))
+            connection.send((DECIDING, Decided.of(live, asker, changes, start)))
 
         live.on_round = tell
         while True:
             answers = connection.recv()
             start = time.perf_counter()
             changes = live.become(answers)
-            connection.send((READY, Decided(live.links, changes, time.perf_counter() - start)))
+            connection.send((READY, Decided.of(live, asker, changes, start)))
     except (EOFError, BrokenPipeError):
         return
     except InputError as problem:

@@ -36,6 +36,7 @@ class Questions:
     # if it prefers another one, 0 if it says nothing
     says: NDArray[np.int8]
     reach: Floats  # (num_pairs,) how much is undecided around the pair, before any answer
+    gains: Floats  # (num_pairs,) what an answer is expected to bring; NaN where that is not known
 
     def __len__(self) -> int:
         return len(self.source_ids)
@@ -57,8 +58,10 @@ class Questions:
         )
         is_link = np.arange(len(source)) < len(links[0])
         channels, says, margins = _opinions(run, source, target)
-        around = _reach(run, source, target)
-        return Questions(source, target, confidences.astype(np.float32), is_link, margins, channels, says, around)
+        around, gains = _reach(run, source, target), np.full(len(source), np.nan, np.float32)
+        return Questions(
+            source, target, confidences.astype(np.float32), is_link, margins, channels, says, around, gains
+        )
 
     def joined(self, run: Run, source: Ids, target: Ids) -> Questions:
         """The same with pairs at the end that the run has not decided on."""
@@ -72,6 +75,7 @@ class Questions:
             margins=np.concatenate([self.margins, margins]),
             says=np.concatenate([self.says, says]),
             reach=np.concatenate([self.reach, _reach(run, source, target)]),
+            gains=np.concatenate([self.gains, np.full(len(source), np.nan, np.float32)]),
         )
 
     @cached_property
@@ -150,15 +154,24 @@ def doubt_by_reach(questions: Questions) -> Floats:
     return np.asarray(doubt * (1 + questions.reach), np.float32)
 
 
+def most_gain(questions: Questions) -> Floats:
+    """Pairs first whose answer is expected to bring most; the least confident until the live part has told."""
+    if np.isnan(questions.gains).all():
+        return least_confident(questions)
+    return np.asarray(np.nan_to_num(questions.gains, nan=-np.inf, neginf=-1e30), np.float32)
+
+
 def at_random(questions: Questions) -> Floats:
     """No pair before another: ties are broken by a hash of the pair."""
     return np.zeros(len(questions), np.float32)
 
 
+LEARNED = "learned"  # needs a live part
 ORDERS: dict[str, Callable[[Questions], Floats]] = {
     "least confident": least_confident,
     "least margin": least_margin,
     "doubt x reach": doubt_by_reach,
+    LEARNED: most_gain,
     "random": at_random,
 }
 DEFAULT_ORDER = "least confident"

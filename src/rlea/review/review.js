@@ -42,26 +42,33 @@ function trouble(text) {
   $("trouble").hidden = !text;
 }
 
-// Answers are sent until the server says that it has them, always with the same key, by which it knows a repetition.
-async function keep(path, body) {
-  sessionStorage.setItem("pending", JSON.stringify([path, body]));
+// What must not fail because the server is gone for a while is asked every second until it answers.
+async function persist(work, sentence) {
   for (;;) {
     try {
-      const found = await ask(path, null, body);
-      sessionStorage.removeItem("pending");
-      trouble("");
-      return found;
+      return await work();
     } catch (problem) {
-      if (problem instanceof Refused) {
-        sessionStorage.removeItem("pending");
-        throw problem;
-      }
-      trouble("The server does not answer. Your last answer is not saved yet; it is sent again every second. " +
-        "If rlea review was started again, open the address that it prints, in this browser.");
+      if (problem instanceof Refused) throw problem;
+      trouble("The server does not answer. " + sentence + " If rlea review was started again, open the address that it prints, in this browser.");
       await new Promise((done) => setTimeout(done, 1000));
     }
   }
 }
+
+// Answers are sent until the server says that it has them, always with the same key, by which it knows a repetition.
+async function keep(path, body) {
+  sessionStorage.setItem("pending", JSON.stringify([path, body]));
+  try {
+    const found = await persist(() => ask(path, null, body), "Your last answer is not saved yet; it is sent again every second.");
+    trouble("");
+    return found;
+  } finally {
+    sessionStorage.removeItem("pending");
+  }
+}
+
+// The pair that was answered must not stay, or it would be answered again.
+const goOn = (load) => persist(load, "Your last answer is saved; the next pair is asked for every second.");
 
 function filters() {
   const form = new FormData($("filters"));
@@ -115,7 +122,8 @@ function answer(kind, rival) {
     };
     await keep("/api/verdict", body);
     endChoosing();
-    await loadNext("Saved: " + shown.source.name + (rival ? " is " + rival.name : " – " + shown.target.name + ", " + WORDS[kind]) + ".");
+    const word = "Saved: " + shown.source.name + (rival ? " is " + rival.name : " – " + shown.target.name + ", " + WORDS[kind]) + ".";
+    await goOn(() => loadNext(word));
   });
 }
 
@@ -123,7 +131,7 @@ function undo() {
   during(async () => {
     const found = await keep("/api/undo", { reviewer: reviewer(), key: random() });
     if (!found.undone) $("status").textContent = "There is nothing to undo.";
-    else await loadPair(...found.undone, "Undone. Your answer about this pair is gone.");
+    else await goOn(() => loadPair(...found.undone, "Undone. Your answer about this pair is gone."));
   });
 }
 
@@ -256,7 +264,7 @@ function showLive(live) {
   $("live").hidden = !live.text;
 }
 
-// A page that shows what is no longer so: asked again until the answers have counted.
+// A page that shows what is no longer so: asked again until the server has told, or the answers have counted.
 async function askLive(waits) {
   try {
     if (!busy) return showState(await ask("/api/state", filters()));
@@ -395,7 +403,7 @@ $("filters").addEventListener("change", () => {
 });
 $("reviewer").addEventListener("change", () => {
   localStorage.setItem("reviewer", reviewer());
-  during(async () => showState(await ask("/api/state", filters())));
+  askLive(1000); // not `during`, in which keys are not heard
 });
 $("blind").addEventListener("change", () => {
   sessionStorage.setItem("blind", $("blind").checked ? "1" : "");

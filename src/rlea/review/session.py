@@ -21,7 +21,7 @@ from rlea.record import as_dict, is_number
 from rlea.resumed import why_not
 from rlea.review.card import make_card
 from rlea.review.live import DECIDING, MAKING, READY, Decided, LiveAnswers
-from rlea.review.questions import DEFAULT_ORDER, ORDERS, Questions, in_order
+from rlea.review.questions import DEFAULT_ORDER, LEARNED, ORDERS, Questions, in_order
 from rlea.serve.facts import Facts
 from rlea.verdicts import Entry, Verdicts, VerdictStore, resolve
 from rlea.views.explain import Run
@@ -154,8 +154,10 @@ class Review:
             ends = np.array(new, np.int32)
             self.places |= {pair: len(self.questions) + number for number, pair in enumerate(new)}
             self.questions = self.questions.joined(self.run, ends[:, 0], ends[:, 1])
-        self._now = np.zeros(len(self.questions))
-        self._now[[self.places[pair] for pair in pairs]] = links.confidences
+        places = [self.places[pair] for pair in pairs]
+        self._now, gains = np.zeros(len(self.questions)), np.full(len(self.questions), np.nan, np.float32)
+        self._now[places], gains[places] = links.confidences, decided.gains
+        self.questions = replace(self.questions, gains=gains)
         self._is_link = (self._now > 0) & (self._now >= self._least - 1e-9)
         self._orders.clear()
 
@@ -347,7 +349,7 @@ class Review:
     def choices(self) -> dict[str, Any]:
         """What can be filtered by."""
         return {
-            "orders": list(ORDERS),
+            "orders": [name for name in ORDERS if name != LEARNED or self.live is not None],
             "scopes": list(SCOPES),
             "kinds": list(KINDS),
             "classes": self.classes,

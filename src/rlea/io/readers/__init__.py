@@ -9,6 +9,7 @@ from rlea.errors import InputError
 from rlea.graph import GraphPair, KnowledgeGraph
 from rlea.io.readers.columns import TABLE_SUFFIXES
 from rlea.io.readers.dbp15k import is_dbp15k, read_dbp15k
+from rlea.io.readers.graph_files import read_graph_file
 from rlea.io.readers.openea import read_openea
 from rlea.io.readers.rdf import RDF_FORMATS, read_rdf
 from rlea.io.readers.row_files import ROW_SUFFIXES, STANDARD_INPUT
@@ -23,6 +24,7 @@ __all__ = ["GRAPH_READERS", "is_pair", "read_graph", "read_pair"]
 GRAPH_READERS: dict[str, Callable[[Path], KnowledgeGraph]] = {
     **dict.fromkeys(RDF_FORMATS, read_rdf),
     **dict.fromkeys(TABLE_SUFFIXES, read_triples_table),
+    ".rlea": read_graph_file,
 }
 
 
@@ -33,7 +35,7 @@ def is_pair(path: str | Path) -> bool:
 
 
 def read_graph(path: str | Path, rows: RowOptions = GUESS) -> KnowledgeGraph:
-    """One graph: an RDF file, a table of triples or with one row per entity, or several files (see `several`).
+    """One graph: an RDF file, a table of triples or with one row per entity, a graph on disk, or several RDF files.
 
     A folder holds the tables of one graph (see `tables`), or RDF files and nothing else, or tables with one row per
     entity and nothing else. `rows` is for these.

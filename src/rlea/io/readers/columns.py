@@ -7,7 +7,7 @@ import io
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -65,14 +65,16 @@ class Table:
     unit: str
 
 
-def read_table(path: Path, columns: Columns) -> Table:
+def read_table(path: Path, columns: Columns, kinds: Mapping[str, pl.DataType] | None = None) -> Table:
     """Read a table by the extension of its file; a file without a known extension is taken as TSV.
 
     In TSV quotes have no meaning; CSV is read by the common rules (RFC 4180). Columns of no interest are ignored where
-    there is a header. Optional columns come with empty strings for missing values.
+    there is a header. Optional columns come with empty strings for missing values. Of Parquet, the columns in `kinds`
+    come as these categories: large graphs have many triples, and far fewer identifiers.
     """
     if suffix_of(path) == ".parquet":
-        return frame_table(path, read_parquet(path), columns)
+        frame = read_parquet(path, lambda raw: _as_text(path, raw, columns, kinds or {}))
+        return _filled(path, frame, columns)
     text = read_text(path)
     raw = split_commas(path, text) if suffix_of(path) == ".csv" else split_tabs(path, text)
     return named_table(path, raw, columns)
@@ -186,16 +188,17 @@ def quiet_panics() -> Iterator[None]:
                 os.write(2, text)
 
 
-def read_parquet(path: Path) -> pl.DataFrame:
-    """The frame of a Parquet file."""
+def read_parquet(path: Path, query: Callable[[pl.LazyFrame], pl.LazyFrame] = lambda raw: raw) -> pl.DataFrame:
+    """The frame of a Parquet file, or what a query makes of it, piece by piece."""
     check_file(path)
     try:
         with quiet_panics():
             # A column of one value takes no room in the file, however many rows it has.
-            rows = pl.scan_parquet(path, glob=False).select(pl.len()).collect().item()
+            raw = pl.scan_parquet(path, glob=False)
+            rows = raw.select(pl.len()).collect().item()
             if 8 * rows * len(pl.read_parquet_schema(path)) > max(UNPACKED_FREE, UNPACKED.value * path.stat().st_size):
                 raise UNPACKED.exceeded("unpacks to more than {} times its size", path)
-            return pl.read_parquet(path, glob=False)
+            return query(raw).collect(engine="streaming")
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         remedy = "write it again as Parquet, or give TSV or CSV"
         raise InputError("is no Parquet file or is damaged", path=path, remedy=remedy) from error
@@ -203,16 +206,26 @@ def read_parquet(path: Path) -> pl.DataFrame:
 
 def frame_table(path: Path, raw: pl.DataFrame, columns: Columns) -> Table:
     """The columns of a frame as strings; rows are numbered from 1. `path` is for errors."""
-    header = columns.named(raw.columns)
+    return _filled(path, _as_text(path, raw.lazy(), columns, {}).collect(), columns)
+
+
+def _as_text(path: Path, raw: pl.LazyFrame, columns: Columns, kinds: Mapping[str, pl.DataType]) -> pl.LazyFrame:
+    schema = raw.collect_schema()
+    header = columns.named(schema.names())
     _check_header(path, header, columns, None)
-    frame = raw.select(
-        *[pl.col(raw.columns[header.index(name)]).alias(name) for name in columns.all_names if name in header]
-    ).with_row_index("line", offset=1)
-    for name, kind in frame.drop("line").schema.items():
+    found = {name: schema.names()[header.index(name)] for name in columns.all_names if name in header}
+    for name, kind in ((name, schema[own]) for name, own in found.items()):
         is_number = name in columns.may_be_empty and kind.is_float()
         if kind not in (pl.String, pl.Categorical, pl.Enum, pl.Null) and not kind.is_integer() and not is_number:
             remedy = "store the column as text (string)"
             raise InputError(f"the column {name} is of type {kind}", path=path, remedy=remedy)
-    frame = frame.with_columns(pl.exclude("line").cast(pl.String))
+    texts = (
+        pl.col(own).cast(pl.String).fill_null("").cast(kinds.get(name, pl.String)).alias(name)
+        for name, own in found.items()
+    )
+    return raw.select(*texts).with_row_index("line", offset=1)
+
+
+def _filled(path: Path, frame: pl.DataFrame, columns: Columns) -> Table:
     check_filled(path, frame, columns.must_be_filled, "row")
-    return Table(path, frame.with_columns(pl.exclude("line").fill_null("")), "row")
+    return Table(path, frame, "row")

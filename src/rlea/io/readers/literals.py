@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
+import numpy as np
 import polars as pl
 
 XSD_STRING = "http://www.w3.org/2001/XMLSchema#string"
@@ -24,13 +26,26 @@ _ESCAPE = re.compile(CODE_POINT + r"|\\(?P<char>[\"\\])|\\\Z")
 
 def normalised(literals: pl.DataFrame) -> pl.DataFrame:
     """Languages in lower case and no datatype on plain text, so that a literal is the same in every file format."""
+    implied = dict.fromkeys((XSD_STRING, LANG_STRING), "")
     return literals.with_columns(
-        pl.when(pl.col("datatype").is_in([XSD_STRING, LANG_STRING]))
-        .then(pl.lit(""))
-        .otherwise(pl.col("datatype"))
-        .alias("datatype"),
-        pl.col("language").str.to_lowercase(),
+        _changed(literals["datatype"], lambda texts: texts.replace(implied)),
+        _changed(literals["language"], lambda texts: texts.str.to_lowercase()),
     )
+
+
+def _changed(column: pl.Series, change: Callable[[pl.Series], pl.Series]) -> pl.Series:
+    """A column with every text changed; of categories each once."""
+    if not isinstance(column.dtype, pl.Categorical):
+        return change(column)
+    distinct = column.unique()
+    texts = distinct.cast(pl.String)
+    changed = change(texts)
+    if (changed == texts).all():
+        return column
+    codes = distinct.to_physical().to_numpy()
+    place = np.zeros(int(codes.max()) + 1, np.int64)
+    place[codes] = np.arange(len(codes))
+    return changed.cast(column.dtype).gather(place[column.to_physical().to_numpy()]).rename(column.name)
 
 
 def split_literals(values: pl.Series) -> pl.DataFrame:

@@ -1,15 +1,16 @@
 """N-Triples and N-Quads by columns: whole blocks of lines at once, for graphs of millions of statements.
 
-One regular expression takes the lines apart. It knows only the forms that files are made of in practice; at the first
-line of another form, rare or wrong, the whole file is left to the parser in `rdf`, which knows the grammar and
-says what is wrong where. So nothing here reports an error, and every line taken here means the same there.
+One regular expression takes the lines apart. It knows only the forms that files are made of in practice; a line of
+another form goes to the parser in `rdf`, which knows the grammar. If that cannot read the line by itself, because it is
+wrong or ends on a later one, the whole file is left to it, and it says what is wrong where. So nothing here reports
+an error, and every line taken here means the same there.
 """
 
 from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -64,20 +65,23 @@ class Statements:
 
 
 class _OtherForm(Exception):  # noqa: N818
-    """A line is not of the forms known here."""
+    """Lines cannot be read one by one."""
 
 
-def read_statements(stream: IO[bytes], *, may_have_graphs: bool) -> Statements | None:
-    """The statements of N-Triples, or of N-Quads without their graphs, or None if a line has a form not known here.
+def read_statements(
+    stream: IO[bytes], parse_lines: Callable[[Sequence[str]], Statements | None], *, may_have_graphs: bool
+) -> Statements | None:
+    """The statements of N-Triples, or of N-Quads without their graphs, or None if lines cannot be read one by one.
 
-    `stream` gives bytes without byte order mark. Statements with an empty IRI (`<>`) in one of the three places are
-    left out.
+    `stream` gives bytes without byte order mark. `parse_lines` reads lines of rare forms, or gives None. Statements
+    with an empty IRI (`<>`) in one of the three places are left out.
     """
     parse = partial(
         _parse_block,
         pattern=_QUAD_LINE if may_have_graphs else _TRIPLE_LINE,
         node=pl.Categorical(pl.Categories.random()),
         term=pl.Categorical(pl.Categories.random()),
+        parse_lines=parse_lines,
     )
     parts = [parse(b"")]  # so that a file without lines has columns too
     # More than these would wait for the one that reads the file, each with a block in memory.
@@ -94,6 +98,11 @@ def read_statements(stream: IO[bytes], *, may_have_graphs: bool) -> Statements |
         except _OtherForm:
             pool.shutdown(cancel_futures=True)
             return None
+    return joined(parts)
+
+
+def joined(parts: Sequence[Statements]) -> Statements:
+    """The statements of all parts, whose columns have the same types."""
     return Statements(
         triples=pl.concat([part.triples for part in parts]),
         literals=pl.concat([part.literals for part in parts]),
@@ -118,7 +127,14 @@ def _blocks(stream: IO[bytes]) -> Iterator[bytes]:
         yield rest
 
 
-def _parse_block(block: bytes, *, pattern: str, node: pl.DataType, term: pl.DataType) -> Statements:
+def _parse_block(
+    block: bytes,
+    *,
+    pattern: str,
+    node: pl.DataType,
+    term: pl.DataType,
+    parse_lines: Callable[[Sequence[str]], Statements | None],
+) -> Statements:
     try:
         text = pl.Series("line", [block], dtype=pl.Binary).cast(pl.String)
     except pl.exceptions.ComputeError as error:  # not UTF-8
@@ -126,7 +142,9 @@ def _parse_block(block: bytes, *, pattern: str, node: pl.DataType, term: pl.Data
     lines = text.str.split("\n").explode()
     fields = lines.str.extract_groups(pattern).struct.unnest()
     others = lines.filter(fields["predicate"].is_null())
-    if not others.str.contains(_NO_STATEMENT).all():
+    others = others.filter(~others.str.contains(_NO_STATEMENT))
+    rare = parse_lines(others.to_list()) if len(others) else None
+    if rare is None and len(others):
         raise _OtherForm
     del text, lines, others
 
@@ -142,13 +160,24 @@ def _parse_block(block: bytes, *, pattern: str, node: pl.DataType, term: pl.Data
     tail = pl.col("object").cast(node)
     links = fields.filter(pl.col("object").is_not_null())
     types = links.filter(is_type)
-    return Statements(
+    usual = Statements(
         triples=links.filter(~is_type).select(head=entity, relation=relation, tail=tail),
         literals=fields.filter(pl.col("value").is_not_null()).select(
             pl.col("datatype", "language").fill_null("").cast(term), "value", entity=entity, attribute=relation
         ),
         types=types.filter(~is_declaration).select(entity=entity, **{"class": tail}),
         declared=types.filter(is_declaration).select(entity).to_series(),
+    )
+    return usual if rare is None else joined([usual, _like(rare, usual)])
+
+
+def _like(found: Statements, other: Statements) -> Statements:
+    """Statements whose columns have the order and the types of others."""
+    return Statements(
+        triples=found.triples.select(other.triples.columns).cast(other.triples.schema),
+        literals=found.literals.select(other.literals.columns).cast(other.literals.schema),
+        types=found.types.select(other.types.columns).cast(other.types.schema),
+        declared=found.declared.cast(other.declared.dtype).rename(other.declared.name),
     )
 
 

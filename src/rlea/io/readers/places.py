@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from rlea.errors import InputError
 from rlea.graph import KnowledgeGraph
 from rlea.graph.names import NAMED, local_name, names_by_attribute
+from rlea.graph.texts import Texts
 from rlea.io.readers import read_graph
 from rlea.io.readers.row_files import STANDARD_INPUT
 from rlea.io.readers.rows import GUESS, RowOptions
@@ -50,8 +51,10 @@ def check_there(place: Any) -> None:
     path = Path(place)
     if str(place) == STANDARD_INPUT or is_elsewhere(str(place)) or path.exists() or not path.parent.is_dir():
         return
-    beside = [one.name for one in islice(path.parent.iterdir(), MOST_BESIDE)]
-    for name in get_close_matches(path.name, sorted(beside), n=1):
+    beside = sorted(one.name for one in islice(path.parent.iterdir(), MOST_BESIDE))
+    # Extensions count only between files that are called alike without: one.csv is no kunden.csv.
+    alike = [name for name in beside if get_close_matches(short_name(path), [short_name(name)])]
+    for name in get_close_matches(path.name, alike, n=1, cutoff=0):
         raise InputError("there is no such file or folder", path=path, remedy=f"did you mean {path.with_name(name)}")
 
 
@@ -85,7 +88,7 @@ def read_place(
     if rows.is_given and not graph.is_table:
         graph = _named(graph, rows, title)
     notes = tuple(f"{title}: {note}" if note.startswith(NAMED) else note for note in graph.notes)
-    return replace(graph, notes=notes)
+    return graph if notes == graph.notes else replace(graph, notes=notes)  # a new object would forget its fingerprint
 
 
 def _named(graph: KnowledgeGraph, rows: RowOptions, title: str) -> KnowledgeGraph:
@@ -103,7 +106,7 @@ def _named(graph: KnowledgeGraph, rows: RowOptions, title: str) -> KnowledgeGrap
     own = [names.get(identifier, name) for identifier, name in zip(graph.entities, graph.names, strict=True)]
     notes = tuple(note for note in graph.notes if not note.startswith(NAMED))
     told = f"{NAMED} {rows.name} ({len(names):,}), as --name says"
-    return replace(graph, names=tuple(own), notes=(*notes, told))
+    return replace(graph, names=Texts.of(own), notes=(*notes, told))
 
 
 def recorded(place: Any) -> str:
@@ -115,6 +118,8 @@ def recorded(place: Any) -> str:
 def short_name(place: Any) -> str:
     """A name for a graph: that of its file without extensions, or that of the endpoint's host."""
     text = str(place)
+    if text == STANDARD_INPUT:
+        return "stdin"
     if is_endpoint(text):
         return urlsplit(text).hostname or "endpoint"
     name = Path(urlsplit(text).path if is_url(text) else text).name

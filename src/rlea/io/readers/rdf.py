@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -82,19 +83,20 @@ def graph_of(found: Statements, place: Path) -> KnowledgeGraph:
     relation, attribute = _identifiers(triples["relation"], literals["attribute"])
     classes, declared = _identifiers(types["class"], found.declared)
     (datatype,) = _identifiers(literals["datatype"])
+    language = literals["language"]
     described = pl.select(
         entity=entity,
         attribute=attribute,
         value=literals["value"],
-        datatype=datatype.cast(pl.String),
-        language=literals["language"].cast(pl.String),
+        datatype=datatype,
+        language=language,
     )
     classified = pl.select(
         entity=typed,
         attribute=pl.lit(RDF_TYPE, dtype=attribute.dtype),
         value=classes.cast(pl.String),
-        datatype=pl.lit(RDFS_RESOURCE),
-        language=pl.lit(""),
+        datatype=pl.lit(RDFS_RESOURCE, dtype=datatype.dtype),
+        language=pl.lit("", dtype=language.dtype),
     )
     return KnowledgeGraph.build(
         pl.select(head=head, relation=relation, tail=tail),
@@ -111,9 +113,21 @@ def _read_by_columns(path: Path) -> Statements | None:
     check_file(path)
     try:
         with _open(path) as stream:
-            return read_statements(stream, may_have_graphs=format_name == "N_QUADS")
+            return read_statements(stream, partial(_parse_lines, path), may_have_graphs=format_name == "N_QUADS")
     except InputError:
         return None  # the other way meets the same failure and says on which line
+
+
+def _parse_lines(path: Path, lines: Sequence[str]) -> Statements | None:
+    """The statements of single lines of a file, or None if one cannot be read by itself."""
+    from pyoxigraph import RdfFormat, parse
+
+    format_ = getattr(RdfFormat, rdf_format(path))
+    quads = (quad for line in lines for quad in parse(line.encode(), format_, lenient=True))
+    try:
+        return _read_by_quads(quads, _BlankLabels(path))
+    except (SyntaxError, InputError):
+        return None
 
 
 def _read_by_quads(quads: Iterable[Any], blank: _BlankLabels) -> Statements:

@@ -34,10 +34,14 @@ from rlea.io.readers.text import error_at, shown, suffix_of
 CALLED = "\x00called"  # a column that no file has
 TRIPLE_COLUMNS = ["head", "relation", "tail"]
 LOOKED_AT = 1 << 18  # bytes of a text file that tell rows from triples
+MOST_LISTED = 20  # columns that an error names
 LEAST_FILLED = 0.5  # share of rows that have a name
+# What a column loses if all values have a number: addresses are as nearly unique and in words as the names beside them.
+NUMBERED = 0.25
 NEARLY_ALL = 0.95  # of the values of a column that must be keys of another table for it to refer to it
 # Joined where no single column names a person.
 FIRST, LAST = {"firstname", "givenname", "forename", "vorname"}, {"lastname", "familyname", "surname", "nachname"}
+_DIGIT = re.compile(r"\d")
 _ID = re.compile(r"(?:^|[^a-z])(?:id|key|uuid|guid)$|Id$|ID$")
 _REFERENCE = re.compile(r"(?:[_ ]?(?:id|key|no|nr|ref|fk|code))$", re.IGNORECASE)
 _SURROGATE = r"^\d+$|^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$"
@@ -106,7 +110,9 @@ def has_rows(path: Path) -> bool:
     width = raw.width - 1
     first = [str(value or "") for value in raw.drop("line").row(0)]
     known = [name for name in TABLES["triples"].named(first) if name in TABLES["triples"].required]
-    if width < 2 or len(known) >= 2:
+    if width < 2:
+        return suffix == ".csv" and raw.height > 1  # a list of names; text in other files is no table yet
+    if len(known) >= 2:
         return False
     return width != len(TABLES["triples"].required) or not looks_like_triples(raw)
 
@@ -126,9 +132,11 @@ def looks_like_triples(raw: pl.DataFrame) -> bool:
     """Whether rows of three fields without a header of triples are triples, and not `id, name, city`.
 
     A table has a header. Its rows differ in their first field, which never is a third one, and most of them in their
-    second one, unless the header calls the first an id.
+    second one, unless the header calls the first an id. A lone row that begins with an id is a header without rows.
     """
     fields = raw.drop("line")
+    if fields.height == 1:
+        return not _is_id(str(fields.item(0, 0) or ""))
     header, rows = find_header(fields)
     if rows.height < 2 or rows.height == fields.height:  # nothing tells, or no header does
         return True
@@ -188,7 +196,7 @@ def graph_of_rows(tables: Sequence[RowTable], options: RowOptions) -> KnowledgeG
         entities=list(names),
         notes=notes,
     )
-    return replace(graph, is_table=True)
+    return replace(graph, columns=tuple(dict.fromkeys(name for table in tables for name in table.frame.columns)))
 
 
 def _literals(cells: pl.DataFrame, column: str) -> pl.DataFrame:
@@ -225,7 +233,9 @@ def _choose(table: RowTable, options: RowOptions, several: bool) -> _Chosen:
 
 
 def _no_column(table: RowTable, name: str) -> InputError:
-    listed = ", ".join(shown(column, 30) for column in table.frame.columns[:8])
+    names = table.frame.columns
+    more = f" and {len(names) - MOST_LISTED:,} more" if len(names) > MOST_LISTED else ""
+    listed = ", ".join(shown(column, 30) for column in names[:MOST_LISTED]) + more
     return InputError(f"has no column {name} (it has {listed})", path=table.path, remedy="name one of its columns")
 
 
@@ -271,6 +281,8 @@ def _find_names(table: RowTable, asked: str, columns: Sequence[str], several: bo
         values = frame[column].drop_nulls().to_list()
         filled = len(values) / frame.height
         likeness = name_likeness(values) if filled >= LEAST_FILLED else 0.0
+        if likeness:
+            likeness *= 1 - NUMBERED * sum(1 for value in values if _DIGIT.search(value)) / len(values)
         score = likeness * filled + BONUS * (likeness > 0 and says_name(column))
         if score > most + 1e-9:  # of equals the first
             best, most = column, score

@@ -10,7 +10,7 @@ import polars as pl
 
 from rlea.errors import InputError
 from rlea.graph import KnowledgeGraph
-from rlea.io.readers.ntriples import Statements
+from rlea.io.readers.ntriples import Statements, joined
 from rlea.io.readers.rdf import RDF_FORMATS, graph_of, statements_of
 from rlea.io.readers.text import check_file, suffix_of
 
@@ -30,15 +30,7 @@ def read_files(paths: Sequence[Path], place: Path) -> KnowledgeGraph:
     names = [path.name for path in paths]
     labels = names if len(set(names)) == len(names) else [str(number) for number in range(1, len(paths) + 1)]
     parts = [_own_labels(statements_of(path), label) for path, label in zip(paths, labels, strict=True)]
-    return graph_of(
-        Statements(
-            triples=pl.concat([part.triples for part in parts]),
-            literals=pl.concat([part.literals for part in parts]),
-            types=pl.concat([part.types for part in parts]),
-            declared=pl.concat([part.declared for part in parts]),
-        ),
-        place,
-    )
+    return graph_of(joined(parts), place)
 
 
 def is_pattern(text: str) -> bool:

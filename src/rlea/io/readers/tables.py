@@ -25,13 +25,14 @@ from rlea.io.readers.literals import normalised
 from rlea.io.readers.text import error_at, shown, suffix_of
 from rlea.io.readers.values import values_apart
 
+MARKS = ("datatype", "language")  # of literals
 TABLES = {
     "triples": Columns(
         required=("head", "relation", "tail"), synonyms={"subject": "head", "predicate": "relation", "object": "tail"}
     ),
     "literals": Columns(
         required=("entity", "attribute", "value"),
-        optional=("datatype", "language"),
+        optional=MARKS,
         may_be_empty=("value", "datatype", "language"),
         synonyms={"subject": "entity", "predicate": "attribute", "object": "value"},
     ),
@@ -42,13 +43,15 @@ TABLES = {
 def read_triples_table(path: str | Path) -> KnowledgeGraph:
     """A graph from one file of triples or from a folder as described at the head of this module."""
     path = Path(path)
+    node, term = pl.Categorical(pl.Categories.random()), pl.Categorical(pl.Categories.random())
+    kinds = dict.fromkeys(("head", "tail", "entity"), node) | dict.fromkeys(("relation", "attribute", *MARKS), term)
     if not path.is_dir():
-        return graph_of_tables({"triples": read_table(path, TABLES["triples"])})
+        return graph_of_tables({"triples": read_table(path, TABLES["triples"], kinds)})
     found = {stem: file for stem in TABLES if (file := find_table(path, stem)) is not None}
     if not found:
         problem = "has no triples.tsv, triples.csv or triples.parquet, nor tables of literals or names"
         raise InputError(problem, path=path, remedy="put the graph's triples there under one of these names")
-    tables = {stem: read_table(file, TABLES[stem]) for stem, file in found.items()}
+    tables = {stem: read_table(file, TABLES[stem], kinds) for stem, file in found.items()}
     if "triples" not in tables:  # entities without relations
         nothing = pl.DataFrame(schema=dict.fromkeys(TABLES["triples"].required, pl.String))
         tables["triples"] = Table(path, nothing, "line")
@@ -57,13 +60,12 @@ def read_triples_table(path: str | Path) -> KnowledgeGraph:
 
 def graph_of_tables(tables: Mapping[str, Table]) -> KnowledgeGraph:
     """A graph from the tables triples and, if there are any, literals and names."""
-    names = _names(tables["names"]) if "names" in tables else {}
+    names = _names(tables["names"]) if "names" in tables else None
     tables, notes = values_apart(tables)
     graph = KnowledgeGraph.build(
         tables["triples"].frame.select(TABLES["triples"].required),
         _literals(tables["literals"]) if "literals" in tables else None,
-        names={entity: name for entity, name in names.items() if name},
-        entities=names,
+        names=names,
         notes=notes,
     )
     if not graph.num_entities:
@@ -90,10 +92,12 @@ def _literals(table: Table) -> pl.DataFrame:
     return normalised(frame.with_columns(pl.lit("").alias(name) for name in missing).select(LITERAL_COLUMNS))
 
 
-def _names(table: Table) -> dict[str, str]:
-    given: dict[str, str] = {}
-    for entity, name, line in table.frame.select("entity", "name", "line").iter_rows():
-        if given.setdefault(entity, name) != name:
-            problem = f"gives {shown(entity)} the name {shown(name)} after {shown(given[entity])}"
-            raise error_at(table.path, table.unit, line, problem, "keep one name per entity")
-    return given
+def _names(table: Table) -> pl.DataFrame:
+    names = table.frame.select("entity", "name").unique()
+    if names["entity"].n_unique() < len(names):
+        given: dict[str, str] = {}
+        for entity, name, line in table.frame.select("entity", "name", "line").iter_rows():
+            if given.setdefault(entity, name) != name:
+                problem = f"gives {shown(entity)} the name {shown(name)} after {shown(given[entity])}"
+                raise error_at(table.path, table.unit, line, problem, "keep one name per entity")
+    return names

@@ -152,12 +152,20 @@ def ragged(
 def check_filled(path: Path, fields: pl.DataFrame, columns: Sequence[str], unit: str = "line") -> None:
     """Raise if a field of the columns is empty or nothing but space."""
     for name in columns:
-        empty = (fields[name].is_null() | (fields[name].str.strip_chars() == "")).fill_null(True)
+        column = fields[name]
+        if isinstance(column.dtype, pl.Categorical) and not _is_empty(column.unique()).any():
+            continue
+        empty = _is_empty(column)
         if empty.any():
             number = int(fields["line"][empty.arg_max() or 0])
             field = f"field {int(name) + 1}" if name.isdigit() else f"the field {name}"
             remedy = "give every row an identifier there or delete the row"
             raise error_at(path, unit, number, f"{field} is empty", remedy)
+
+
+def _is_empty(column: pl.Series) -> pl.Series:
+    column = column.cast(pl.String)
+    return (column.is_null() | (column.str.strip_chars() == "")).fill_null(True)
 
 
 def error_at(path: Path, unit: str, number: int, problem: str, remedy: str) -> InputError:

@@ -49,6 +49,13 @@ def with_verdicts(pair: GraphPair, places: Sequence[str | Path]) -> GraphPair:
     num_gone = len(pair.train) - len(seeds) - sum(one in accepted for one in _rows(pair.train))
     if num_gone:
         notes.append(f"left out {num_gone:,} seeds that people have rejected, or accepted another pair for")
+    if accepted:
+        what = (
+            "1 accepted pair is a seed, and"
+            if len(accepted) == 1
+            else f"{len(accepted):,} accepted pairs are seeds, and"
+        )
+        notes.append(f"{what} not repeated among the links; rlea verdicts writes accepted pairs into a file")
     others = []
     for name, split in (("validation", pair.valid), ("gold", pair.test)):
         free = _apart(_rows(split), accepted)

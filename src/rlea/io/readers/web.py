@@ -17,8 +17,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import quote, unquote, urlsplit
 
 from rlea.errors import InputError
-from rlea.io.readers.columns import TABLE_SUFFIXES
-from rlea.io.readers.rdf import RDF_FORMATS
+from rlea.io.readers import GRAPH_READERS
 from rlea.io.readers.text import suffix_of
 from rlea.progress import Progress, silent
 
@@ -178,7 +177,7 @@ def _read_about(path: Path) -> dict[str, str]:
 
 def _file_name(url: str, answer: http.client.HTTPResponse) -> str:
     name = re.sub(r"[^\w.\-]", "_", unquote(PurePosixPath(urlsplit(url).path).name)) or "graph"
-    if suffix_of(Path(name)) in (*RDF_FORMATS, *TABLE_SUFFIXES):
+    if suffix_of(Path(name)) in GRAPH_READERS:
         return name
     kind = answer.headers.get_content_type()
     if kind not in _TYPES:

@@ -11,11 +11,12 @@ import numpy as np
 from rlea.errors import InputError
 from rlea.graph import GraphPair, KnowledgeGraph
 from rlea.io.writers.atomic import write_all
+from rlea.io.writers.graph_files import GRAPH_FORMAT, put_graph_file
 from rlea.io.writers.openea import openea_writers, put_pair_links
 from rlea.io.writers.rdf import RDF_FORMATS, RDF_TYPE, put_rdf
 from rlea.io.writers.tables import TABLE_FORMATS, table_writers
 
-FORMATS = (*RDF_FORMATS, *TABLE_FORMATS, "openea")
+FORMATS = (*RDF_FORMATS, *TABLE_FORMATS, GRAPH_FORMAT, "openea")
 # What the files and folders of a pair are called, up to their extension.
 LAYOUT_NAMES = (
     *("source", "target", "seeds", "valid", "test"),
@@ -26,7 +27,7 @@ LAYOUT_NAMES = (
 def write_graph(path: str | Path, graph: KnowledgeGraph, format: str = "") -> tuple[str, ...]:  # noqa: A002
     """Write one graph and return notes on what the format cannot hold.
 
-    The format is one of `RDF_FORMATS`, by default that of the file name, or one of `TABLE_FORMATS`, for
+    The format is `rlea` or one of `RDF_FORMATS`, by default that of the file name, or one of `TABLE_FORMATS`, for
     which `path` is a folder that gets the files triples, literals and names. Reading the file back gives the same
     graph, but for two things that RDF lacks: names that were given beside the graph, and not chosen from its labels
     and identifiers, are lost there; and text of datatype xsd:string is plain text.
@@ -43,10 +44,10 @@ def write_graph(path: str | Path, graph: KnowledgeGraph, format: str = "") -> tu
 def write_pair(folder: str | Path, pair: GraphPair, format: str = "nt") -> tuple[str, ...]:  # noqa: A002
     """Write a pair of graphs with its links into a folder and return notes on what the format cannot hold.
 
-    RDF formats give `source.nt` and `target.nt` (or another extension), tables the folders `source` and `target`, both
-    with `seeds.tsv`, `valid.tsv` and `test.tsv` where there are such links. `openea` gives the layout of the OpenEA
-    benchmarks with one fold, `721_5fold/1`. See `write_graph` for what RDF loses; `openea` loses names in the same way,
-    and entities without a triple, literal or link.
+    RDF formats and `rlea` give `source.nt` and `target.nt` (or another extension), tables the folders `source` and
+    `target`, both with `seeds.tsv`, `valid.tsv` and `test.tsv` where there are such links. `openea` gives the layout of
+    the OpenEA benchmarks with one fold, `721_5fold/1`. See `write_graph` for what RDF loses; `openea` loses names in
+    the same way, and entities without a triple, literal or link.
     """
     if format not in FORMATS:
         raise InputError(f"unknown format {format!r}", remedy=f"use one of {', '.join(FORMATS)}")
@@ -83,9 +84,10 @@ def refuse_leftovers(folder: Path, writers: Iterable[Path], names: Sequence[str]
 
 def _format_of(path: Path) -> str:
     name = path.name.lower()
-    found = next((known for known in RDF_FORMATS if name.endswith(f".{known}")), None)
+    files = (*RDF_FORMATS, GRAPH_FORMAT)
+    found = next((known for known in files if name.endswith(f".{known}")), None)
     if found is None:
-        remedy = f"use one of {', '.join('.' + known for known in RDF_FORMATS)}, or name a format"
+        remedy = f"use one of {', '.join('.' + known for known in files)}, or name a format"
         raise InputError("has no extension that names a format of graphs", path=path, remedy=remedy)
     return found
 
@@ -96,8 +98,10 @@ def _graph_writers(
     """The files of one graph, each with the function that writes it, and notes."""
     if format_ in TABLE_FORMATS:
         return table_writers(path, graph, format_), ()
+    if format_ == GRAPH_FORMAT:
+        return {path: lambda temporary: put_graph_file(temporary, graph)}, ()
     if format_ not in RDF_FORMATS:
-        remedy = f"use one of {', '.join((*RDF_FORMATS, *TABLE_FORMATS))}"
+        remedy = f"use one of {', '.join((*RDF_FORMATS, *TABLE_FORMATS, GRAPH_FORMAT))}"
         raise InputError(f"unknown format {format_!r}", remedy=remedy)
     notes = []
     if RDF_TYPE in graph.relations:

@@ -11,8 +11,8 @@ import numpy as np
 
 from rlea.errors import InputError
 from rlea.graph import GraphPair, KnowledgeGraph, Links
+from rlea.graph.frames import literals_frame, triples_frame
 from rlea.io.writers.rdf import LANGUAGE, PLAIN_ESCAPES, SPECIAL
-from rlea.io.writers.tables import literals_frame, triples_frame
 from rlea.io.writers.tsv import put_table
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -10,6 +10,7 @@ import polars as pl
 
 from rlea.errors import InputError
 from rlea.graph import KnowledgeGraph
+from rlea.graph.frames import literals_frame, triples_frame
 
 TABLE_FORMATS = ("tsv", "csv", "parquet")
 
@@ -23,33 +24,8 @@ def table_writers(folder: Path, graph: KnowledgeGraph, format_: str) -> dict[Pat
     return {path: partial(_put_frame, path, make, graph, format_) for path, make in paths.items()}
 
 
-def triples_frame(graph: KnowledgeGraph) -> pl.DataFrame:
-    """The columns head, relation, tail as identifiers."""
-    entities, relations = _series(graph.entities), _series(graph.relations)
-    columns = zip(("head", "relation", "tail"), (entities, relations, entities), graph.triples.T, strict=True)
-    return pl.DataFrame({name: series.gather(ids.copy()) for name, series, ids in columns})
-
-
-def literals_frame(graph: KnowledgeGraph) -> pl.DataFrame:
-    """The columns entity, attribute, value, datatype, language."""
-    literals = graph.literals
-    return pl.DataFrame(
-        {
-            "entity": _series(graph.entities).gather(literals.entity_ids),
-            "attribute": _series(graph.attributes).gather(literals.attribute_ids),
-            "value": _series(literals.values),
-            "datatype": _series(literals.datatypes),
-            "language": _series(literals.languages),
-        }
-    )
-
-
 def _names_frame(graph: KnowledgeGraph) -> pl.DataFrame:
-    return pl.DataFrame({"entity": _series(graph.entities), "name": _series(graph.names)})
-
-
-def _series(texts: Sequence[str]) -> pl.Series:
-    return pl.Series(list(texts), dtype=pl.String)
+    return pl.DataFrame({"entity": graph.entities.series(), "name": graph.names.series()})
 
 
 def _put_frame(

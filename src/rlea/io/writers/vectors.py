@@ -59,7 +59,7 @@ def check_storable(source: KnowledgeGraph, target: KnowledgeGraph, path: str | P
 
 def _metadata(source: KnowledgeGraph, target: KnowledgeGraph, **more: Any) -> dict[str, str]:
     """One entry only: safetensors writes several in an order that differs from run to run."""
-    about = {"format": FORMAT, "source_ids": source.entities, "target_ids": target.entities, **more}
+    about = {"format": FORMAT, "source_ids": list(source.entities), "target_ids": list(target.entities), **more}
     return {"rlea": json.dumps(about, ensure_ascii=False, sort_keys=True, default=_plain)}
 
 
