@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from itertools import combinations
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -16,6 +17,9 @@ from rlea.graph import LITERAL_COLUMNS, KnowledgeGraph
 FIRST = ("Ada", "Alan", "Grace", "Edsger", "Barbara", "Donald", "Frances", "John", "Radia", "Tim")
 LAST = ("Lovelace", "Turing", "Hopper", "Dijkstra", "Liskov", "Knuth", "Allen", "Backus", "Perlman", "Berners")
 TOWNS = ("London", "Paris", "Oslo", "Rome", "Vienna")
+
+
+PLACES = rlea.read_demo().source
 
 
 def people(count=100):
@@ -44,7 +48,7 @@ def f1(found, known):
     return 2 * len(found & known) / (len(found) + len(known))
 
 
-@pytest.mark.parametrize("graph", [people(), rlea.read_demo().source], ids=["table", "demo"])
+@pytest.mark.parametrize("graph", [people(), PLACES.some(np.arange(0, PLACES.num_entities, 3))], ids=["table", "demo"])
 def test_planted_duplicates_are_found(graph):
     planted, clusters = plant_duplicates(graph, 0.3, seed=1)
     assert {len(own) for own in clusters} == {2, 3, 4, 5}
@@ -52,7 +56,7 @@ def test_planted_duplicates_are_found(graph):
     assert f1(set(found.confidences), pairs_of(planted, clusters)) >= 0.95
 
 
-@pytest.mark.parametrize("graph", [people(), rlea.read_demo().source], ids=["table", "demo"])
+@pytest.mark.parametrize("graph", [people(), PLACES.some(np.arange(0, PLACES.num_entities, 3))], ids=["table", "demo"])
 def test_where_there_are_none_nearly_none_are_found(graph):
     assert len(rlea.dedupe(graph)) <= 0.01 * graph.num_entities
 

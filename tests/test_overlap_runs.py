@@ -114,10 +114,11 @@ def test_the_share_of_two_graphs_is_found_and_sure_links_are_right(dangling):
     assert len(links_of(result.matching) & gold) >= 0.9 * len(gold)
 
 
-def test_seeds_do_no_harm_even_where_they_are_the_popular_entities():
+@pytest.mark.parametrize(("numbers", "harm"), [((1,), 0.04), pytest.param((1, 2, 3), 0.02, marks=pytest.mark.slow)])
+def test_seeds_do_no_harm_even_where_they_are_the_popular_entities(numbers, harm):
     """In the mean over three pairs: one of some two hundred links says little."""
     scores = {"degree": [], "chance": []}
-    for number in (1, 2, 3):
+    for number in numbers:
         planted = generate(SyntheticSettings(400, dangling=0.4, name_noise=0.3, nameless=0.3, seed=number))
         gold = gold_of(planted)
         degrees = np.bincount(planted.source.triples[:, [0, 2]].ravel(), minlength=planted.source.num_entities)
@@ -135,7 +136,7 @@ def test_seeds_do_no_harm_even_where_they_are_the_popular_entities():
                 links = {one for one in links_of(result.matching) if one[0] not in set(seeds.source_ids.tolist())}
                 scores[by].append(2 * len(links & links_of(judged)) / (len(links) + len(judged)))
     for found in scores.values():
-        assert np.mean(found[1::2]) > np.mean(found[::2]) - 0.02
+        assert np.mean(found[1::2]) > np.mean(found[::2]) - harm
         assert min(found) > 0.9
 
 

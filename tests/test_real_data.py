@@ -12,12 +12,11 @@ def folder(data_folder, name):
     return data_folder / "openea-15k-v1" / f"{name}_15K_V1"
 
 
-@pytest.mark.parametrize(("name", "least"), [("D_Y", 0.99), ("EN_FR", 0.90)])
-def test_names_and_hungarian(data_folder, run_cli, name, least):
-    done = run_cli("align", folder(data_folder, name), "--embedding", "names", "--matcher", "hungarian", "--json")
+def test_names_and_hungarian(data_folder, run_cli):
+    done = run_cli("align", folder(data_folder, "D_Y"), "--embedding", "names", "--matcher", "hungarian", "--json")
     assert done.code == 0, done.err
     answer = json.loads(done.out)
-    assert answer["hits@1"] >= least
+    assert answer["hits@1"] >= 0.99
     assert answer["pool"] == "test"
     assert answer["matched"] == 10_500 or answer["recall"] <= answer["precision"]
 
@@ -31,6 +30,7 @@ def test_neighbours_help_names(data_folder):
     }
     assert results["best-first"] > results["hungarian"] + 0.02 > results["nearest"] + 0.02
     assert results["best-first"] > 0.97
+    assert results["hungarian"] >= 0.90
 
 
 def test_two_files_give_the_links_of_the_folder(data_folder, run_cli, tmp_path):
@@ -46,6 +46,7 @@ def test_two_files_give_the_links_of_the_folder(data_folder, run_cli, tmp_path):
     assert links.count(b"\n") > 5000
 
 
+@pytest.mark.slow  # reading is tested by test_read_dbp15k.py
 def test_dbp15k_runs_and_names_help_little(data_folder):
     pair = rlea.read(data_folder / "dbp15k" / "zh_en")
     assert (len(pair.train), len(pair.test)) == (4500, 10_500)
