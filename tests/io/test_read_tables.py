@@ -6,6 +6,7 @@ import gzip
 import lzma
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import polars as pl
 import pytest
@@ -14,11 +15,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rlea.errors import InputError
-from rlea.io.readers import read_graph
+from rlea.io.readers import read_graph, text
 from rlea.io.readers.columns import read_table
 from rlea.io.readers.link_files import read_link_rows
+from rlea.io.readers.literals import XSD_STRING
 from rlea.io.readers.tables import TABLES, read_triples_table
-from small_graphs import relations
+from small_graphs import facts, literal_frame, relations, triple_frame
 
 ROWS = [("b", "r", "a"), ("a", "q", "c,d"), ('"x"', "r", "a")]
 
@@ -123,3 +125,52 @@ def test_csv_holds_any_text_and_tsv_any_without_tabs_and_line_ends(
     rows = [row for row in rows if all(text.strip() for text in row)] or [("a", "b", "c")]
     path = put(tmp_path / f"x{suffix}", list(rows), ("head", "relation", "tail"))
     assert read_table(path, TABLES["triples"]).frame.select("head", "relation", "tail").rows() == rows
+
+
+@pytest.mark.parametrize("block", [1, 5, 4_000_000])
+@given(st.text("ab\t\n\r ", max_size=30).filter(str.strip), st.booleans())
+def test_pieces_of_a_text_do_not_show(block, content, keep_tabs):
+    def outcome():
+        try:
+            return text._split(Path("x.tsv"), content, ["0", "1"], keep_tabs).rows()
+        except InputError as error:
+            return str(error)
+
+    whole = outcome()
+    with patch.object(text, "_BLOCK", block):
+        assert outcome() == whole
+
+
+@pytest.mark.parametrize("ending", ["tsv", "csv", "parquet"])
+def test_categories_hold_what_strings_hold(tmp_path, ending):
+    # Of a folder with several tables, identifiers are kept as categories, and literals are changed by these.
+    tables = {
+        "triples": triple_frame([("a", "r", "b"), ("b", "a", "é"), ("a", "r", "b")]),
+        "literals": literal_frame(
+            [
+                ("a", "p", "1", XSD_STRING, ""),
+                ("a", "p", "1", "", ""),
+                ("b", "p", "x", "", "DE-at"),
+                ("r", "q", "", "d", ""),
+            ]
+        ),
+        "names": pl.DataFrame({"entity": ["z", "a"], "name": ["Zett", ""]}),
+    }
+    for stem, frame in tables.items():
+        path = tmp_path / f"{stem}.{ending}"
+        if ending == "parquet":
+            frame.write_parquet(path)
+        else:
+            frame.write_csv(path, separator="\t" if ending == "tsv" else ",", quote_style="never")
+    graph = read_graph(tmp_path)
+    assert relations(graph) == {("a", "r", "b"), ("b", "a", "é")}
+    assert facts(graph) == {("a", "p", "1", "", ""), ("b", "p", "x", "", "de-at"), ("r", "q", "", "d", "")}
+    assert dict(zip(graph.entities, graph.names, strict=True)) == {"a": "a", "b": "b", "r": "r", "z": "Zett", "é": "é"}
+
+
+def test_two_names_of_one_entity_are_refused_by_their_row(tmp_path):
+    triple_frame([("a", "r", "b")]).write_parquet(tmp_path / "triples.parquet")
+    rows = pl.DataFrame({"entity": ["a", "b", "a"], "name": ["A", "B", "Other"]})
+    rows.write_parquet(tmp_path / "names.parquet")
+    with pytest.raises(InputError, match=r"row 3: gives 'a' the name 'Other' after 'A'"):
+        read_graph(tmp_path)

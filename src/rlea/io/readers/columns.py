@@ -17,9 +17,10 @@ import polars as pl
 
 from rlea.errors import InputError
 from rlea.io.limits import UNPACKED, UNPACKED_FREE
-from rlea.io.readers.text import check_file, check_filled, ragged, read_text, shown, split_tabs, suffix_of
+from rlea.io.readers.text import TEXT, check_file, check_filled, ragged, read_text, shown, split_tabs, suffix_of
 
 TABLE_SUFFIXES = (".tsv", ".csv", ".parquet", ".txt")
+NO_KINDS: Mapping[str, pl.DataType] = {}
 
 
 @dataclass(frozen=True)
@@ -65,19 +66,22 @@ class Table:
     unit: str
 
 
-def read_table(path: Path, columns: Columns, kinds: Mapping[str, pl.DataType] | None = None) -> Table:
+def read_table(path: Path, columns: Columns, kinds: Mapping[str, pl.DataType] = NO_KINDS) -> Table:
     """Read a table by the extension of its file; a file without a known extension is taken as TSV.
 
     In TSV quotes have no meaning; CSV is read by the common rules (RFC 4180). Columns of no interest are ignored where
     there is a header. Optional columns come with empty strings for missing values. Of Parquet, the columns in `kinds`
-    come as these categories: large graphs have many triples, and far fewer identifiers.
+    come as these categories: large graphs have many triples, and far fewer identifiers. So do those of TSV, all as the
+    first kind, if there are kinds for all of them.
     """
     if suffix_of(path) == ".parquet":
-        frame = read_parquet(path, lambda raw: _as_text(path, raw, columns, kinds or {}))
+        frame = read_parquet(path, lambda raw: _as_text(path, raw, columns, kinds))
         return _filled(path, frame, columns)
     text = read_text(path)
-    raw = split_commas(path, text) if suffix_of(path) == ".csv" else split_tabs(path, text)
-    return named_table(path, raw, columns)
+    if suffix_of(path) == ".csv":
+        return named_table(path, split_commas(path, text), columns)
+    kind = kinds[columns.required[0]] if set(columns.in_order) <= kinds.keys() else TEXT
+    return named_table(path, split_tabs(path, text, kind), columns)
 
 
 def named_table(path: Path, raw: pl.DataFrame, columns: Columns) -> Table:
@@ -206,7 +210,7 @@ def read_parquet(path: Path, query: Callable[[pl.LazyFrame], pl.LazyFrame] = lam
 
 def frame_table(path: Path, raw: pl.DataFrame, columns: Columns) -> Table:
     """The columns of a frame as strings; rows are numbered from 1. `path` is for errors."""
-    return _filled(path, _as_text(path, raw.lazy(), columns, {}).collect(), columns)
+    return _filled(path, _as_text(path, raw.lazy(), columns, NO_KINDS).collect(), columns)
 
 
 def _as_text(path: Path, raw: pl.LazyFrame, columns: Columns, kinds: Mapping[str, pl.DataType]) -> pl.LazyFrame:

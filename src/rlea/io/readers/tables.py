@@ -13,7 +13,7 @@ is understood for `head, relation, tail`. TSV and CSV may be compressed (`.tsv.g
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import polars as pl
@@ -43,14 +43,13 @@ TABLES = {
 def read_triples_table(path: str | Path) -> KnowledgeGraph:
     """A graph from one file of triples or from a folder as described at the head of this module."""
     path = Path(path)
-    node, term = pl.Categorical(pl.Categories.random()), pl.Categorical(pl.Categories.random())
-    kinds = dict.fromkeys(("head", "tail", "entity"), node) | dict.fromkeys(("relation", "attribute", *MARKS), term)
     if not path.is_dir():
-        return graph_of_tables({"triples": read_table(path, TABLES["triples"], kinds)})
+        return graph_of_tables({"triples": read_table(path, TABLES["triples"], _kinds([path]))})
     found = {stem: file for stem in TABLES if (file := find_table(path, stem)) is not None}
     if not found:
         problem = "has no triples.tsv, triples.csv or triples.parquet, nor tables of literals or names"
         raise InputError(problem, path=path, remedy="put the graph's triples there under one of these names")
+    kinds = _kinds(found.values())
     tables = {stem: read_table(file, TABLES[stem], kinds) for stem, file in found.items()}
     if "triples" not in tables:  # entities without relations
         nothing = pl.DataFrame(schema=dict.fromkeys(TABLES["triples"].required, pl.String))
@@ -71,6 +70,17 @@ def graph_of_tables(tables: Mapping[str, Table]) -> KnowledgeGraph:
     if not graph.num_entities:
         raise InputError("holds no triples", path=tables["triples"].path, remedy="give at least one triple")
     return graph
+
+
+def _kinds(files: Collection[Path]) -> Mapping[str, pl.DataType]:
+    """Categories for the columns whose strings recur; identifiers of entities share theirs, and so do all others.
+
+    There are none for a lone text file, in which values are looked for.
+    """
+    if len(files) == 1 and not any(suffix_of(file) == ".parquet" for file in files):
+        return {}
+    node, term = pl.Categorical(pl.Categories.random()), pl.Categorical(pl.Categories.random())
+    return dict.fromkeys(("head", "tail", "entity"), node) | dict.fromkeys(("relation", "attribute", *MARKS), term)
 
 
 def find_table(folder: Path, stem: str) -> Path | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -18,6 +18,8 @@ _FOREIGN_MARKS = (
     (b"\xff\xfe", "UTF-16"),
     (b"\xfe\xff", "UTF-16"),
 )
+_BLOCK = 4_000_000  # characters of a text that are taken apart at a time
+TEXT = pl.String()
 SAVE_AS_UTF8 = "save it as UTF-8 text"
 
 
@@ -103,18 +105,41 @@ def tab_rows(path: Path, columns: Sequence[str], *, keep_tabs: bool = False) -> 
     return fields
 
 
-def split_tabs(path: Path, text: str) -> pl.DataFrame:
-    """As `tab_rows`, with as many columns as the first line has fields, named "0", "1", ...; fields may be empty."""
+def split_tabs(path: Path, text: str, kind: pl.DataType = TEXT) -> pl.DataFrame:
+    """As `tab_rows`, with as many columns as the first line has fields, named "0", "1", ...; fields may be empty.
+
+    The columns are of a kind of categories, if one is given.
+    """
     first = next(line for line in text.split("\n") if line.strip(" \r"))
     columns = [str(number) for number in range(first.count("\t") + 1)]
-    return _split(path, text, columns, keep_tabs=False)
+    return _split(path, text, columns, keep_tabs=False, kind=kind)
 
 
-def _split(path: Path, text: str, columns: Sequence[str], keep_tabs: bool) -> pl.DataFrame:
+def _split(path: Path, text: str, columns: Sequence[str], keep_tabs: bool, kind: pl.DataType = TEXT) -> pl.DataFrame:
+    frames = []
+    first = 1
+    for block in _blocks(text):
+        lines = pl.Series("text", [block], dtype=pl.String).str.split("\n").explode()
+        rows = _split_lines(path, lines, first, columns, keep_tabs)
+        frames.append(rows.with_columns(pl.exclude("line").cast(kind)))
+        first += len(lines)
+    return pl.concat(frames)
+
+
+def _blocks(text: str) -> Iterator[str]:
+    """A text in pieces that end where a line ends: what is taken apart at once is in memory several times."""
+    start = 0
+    while (end := text.find("\n", start + _BLOCK)) >= 0:
+        yield text[start:end]
+        start = end + 1
+    yield text[start:]
+
+
+def _split_lines(path: Path, lines: pl.Series, first: int, columns: Sequence[str], keep_tabs: bool) -> pl.DataFrame:
     num_tabs = len(columns) - 1
     rows = (
-        pl.DataFrame({"text": text.split("\n")})
-        .with_row_index("line", offset=1)
+        lines.to_frame()
+        .with_row_index("line", offset=first)
         .with_columns(pl.col("text").str.strip_chars_end("\r"))
         .filter(pl.col("text").str.strip_chars(" ") != "")
     )
