@@ -393,7 +393,7 @@ def confidence_table() -> str:
     rows = load("confidence.json")["rows"]
     small = [
         [
-            *(title(row["pair"]), f"{span(row['entities'])} / {span(row['targets'])}"),
+            *(title(row["pair"]), " / ".join(dict.fromkeys(map(span, (row["entities"], row["targets"]))))),
             *(f"{row['share']:.0%}", share(row["f1"])),
             *(f"{row['links']:.1f}", str(row["links@.9"])),
             "-" if row["precision@.9"] is None else share(row["precision@.9"]),
