@@ -232,7 +232,7 @@ def _number(*columns: pl.Series) -> tuple[Texts, list[Ids]]:
 def _sorted_triples(head: Ids, relation: Ids, tail: Ids) -> Ids:
     """The rows (head, relation, tail) in order, each once, (num_triples, 3)."""
     num_heads, num_relations, num_tails = (int(ids.max(initial=-1)) + 1 for ids in (head, relation, tail))
-    if num_heads * num_relations * num_tails >= 2**63:
+    if num_heads * num_relations * num_tails >= 1 << 63:
         return _frozen(np.unique(np.column_stack([head, relation, tail]), axis=0))
     # One number for a row sorts in a fraction of the time.
     keys = head.astype(np.int64)
