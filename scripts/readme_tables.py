@@ -686,11 +686,12 @@ def reading_table() -> str:
         sizes = f"{entities:,}", f"{max(row['triples']):,}", called[format_], f"{row['megabytes']:,.0f}"
         lines.append([*sizes, costs[0], ratios[0], costs[1], ratios[1]])
     head = ["entities a side", "triples a side", "", "MB of files", "processor s", "of before", "peak MB", "of before"]
-    grows = ", ".join(f"{called[name]} {record['exponents']['cpu_seconds'][f'{name} now']:.2f}" for name in called)
-    return (
-        f"{slim(markdown_table(head, lines))}\n\nSeconds grow with the number of entities by a power of: {grows}."
-        " Below a second the start of the program's parts is most of it."
-    )
+    table = slim(markdown_table(head, lines))
+    slopes = record["exponents"]["cpu_seconds"]
+    if not slopes:  # of one size alone
+        return table
+    grows = ", ".join(f"{called[name]} {slopes[f'{name} now']:.2f}" for name in called)
+    return f"{table}\n\nSeconds grow with the number of entities by a power of: {grows}."
 
 
 def main() -> None:
