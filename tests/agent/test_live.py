@@ -11,7 +11,7 @@ from rlea.agent.calibration import correct
 from rlea.agent.live import LiveRun
 from rlea.errors import InputError
 from rlea.graph import GraphPair, Links
-from rlea.io.synthetic import LABEL
+from rlea.io.synthetic import LABEL, SyntheticSettings, generate
 from rlea.search.pairs import Pairs
 
 pytestmark = pytest.mark.usefixtures("one_thread")  # the pairs are small
@@ -231,6 +231,16 @@ def test_with_seeds_learned_passes_decide_again():
     run.answer_all([(source, truth[source], True) for source, _ in wrong])
     assert wrong
     assert len(links_of(run.links) & set(truth.items())) >= before + len(wrong)
+
+
+def test_structure_alone_decides_again_too():
+    pair = generate(SyntheticSettings(num_entities=150, seeds=0.4, seed=2))
+    run = LiveRun.start(rlea.Aligner(channels=("structure",)), pair.without_gold)
+    truth = dict(zip(pair.test.source_ids.tolist(), pair.test.target_ids.tolist(), strict=True))
+    right = [one for one in sorted(links_of(run.links)) if truth.get(one[0]) == one[1]]
+    run.answer_all([(*right[0], True), (*right[1], False)])
+    assert right[0] in links_of(run.links)
+    assert right[1] not in links_of(run.links)
 
 
 # ---- what answers say of confidences --------------------------------------------------------------------------------

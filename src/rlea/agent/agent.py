@@ -588,7 +588,9 @@ class Aligner:
         """Proposals as they were described among all of them; pairs that matches brought in beside these here."""
         places = np.searchsorted(numbers(state.proposals), numbers(pairs))
         places = np.minimum(places, max(0, len(state.proposals) - 1))
-        is_known = numbers(state.proposals)[places] == numbers(pairs) if len(state.proposals) else np.zeros(0, np.bool_)
+        is_known = np.zeros(len(pairs), np.bool_)  # by structure alone nothing is proposed
+        if len(state.proposals):
+            is_known = numbers(state.proposals)[places] == numbers(pairs)
         if is_known.all():
             return _Described(state.described.features[places], state.described.logits[places])
         here = self._describe(state.channels, pairs)
