@@ -49,7 +49,7 @@ from rlea.errors import InputError
 from rlea.evidence import CHANNELS, STRUCTURE, VECTORS
 from rlea.evidence.channel import Channel, ScoreTable, allowed, describe_pairs, join_proposals, silent_channel
 from rlea.evidence.collect import Evidence
-from rlea.evidence.vectors import vector_channels
+from rlea.evidence.vectors import Csls, vector_channels
 from rlea.evidence.words import CODES
 from rlea.graph import GraphPair, Ids, Links, choose_pool
 from rlea.io.agent_files import check_like, load_agent_file, save_agent_file, whole_agent
@@ -766,9 +766,7 @@ class Aligner:
         if not channels:
             return Prior(proposals, csls=csls, structure=structure)
         logits = self._describe(channels, proposals, unseen, features).logits
-        near = is_near(proposals, logits, settings.kept)
-        for part in csls:
-            near |= is_near(proposals, part(proposals), settings.kept)
+        near = near_best(proposals, logits, csls, settings.kept)
         kept = proposals.some(near)
         known = ScoreTable(kept, logits[near])
 
@@ -886,6 +884,14 @@ class Aligner:
         agent.weights = Weights(**{**weights, "vectors": tuple(weights["vectors"])})
         agent.history, agent.is_fitted = about["history"], True
         return agent
+
+
+def near_best(pairs: Pairs, logits: Floats, csls: Sequence[Csls], kept: int) -> NDArray[np.bool_]:
+    """Which pairs are among the best of either entity, by channels or by some fitted vectors; (num_pairs,)."""
+    near = is_near(pairs, logits, kept)
+    for part in csls:
+        near |= is_near(pairs, part(pairs), kept)
+    return near
 
 
 def layout_of(channels: Sequence[Channel]) -> Layout:

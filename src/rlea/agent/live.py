@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from rlea.agent.agent import Aligner, State
+from rlea.agent.agent import Aligner, State, near_best
 from rlea.agent.calibration import correct
 from rlea.agent.kept import Kept
 from rlea.agent.passes import Problem
@@ -30,7 +30,6 @@ from rlea.graph.neighbourhood import Neighbourhood
 from rlea.matching import Matching
 from rlea.progress import Progress, silent
 from rlea.search.embeddings import Embeddings
-from rlea.search.pairs import is_near
 
 Doubles = NDArray[np.float64]
 
@@ -401,9 +400,7 @@ def _best_of(state: State, kept: int) -> State:
     if not state.channels:
         return state
     pairs, told = state.proposals, state.described
-    near = is_near(pairs, told.logits, kept)
-    for csls in (part.csls for part in state.fitted if part.csls is not None):
-        near |= is_near(pairs, csls(pairs), kept)
+    near = near_best(pairs, told.logits, [part.csls for part in state.fitted if part.csls is not None], kept)
     told = replace(told, features=told.features[near], logits=told.logits[near])
     return replace(state, proposals=pairs.some(near), described=told)
 
