@@ -730,3 +730,11 @@ def test_files_that_lack_something_are_refused(few, tmp_path, damage):
     save_agent_file(tmp_path / "agent", about, arrays)
     with pytest.raises(InputError, match=r"is no whole agent: .*; train it again|no trained agent of this version"):
         Aligner.load(tmp_path / "agent")
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_a_few_seeds_without_edges_between_them_are_enough_to_begin(seed):
+    # Of 800 entities 24 are seeds: hardly two are neighbours, so no edge between seeds says which relations correspond.
+    pair = generate(SyntheticSettings(num_entities=800, seeds=0.03, valid=0.0, num_relations=30, seed=seed))
+    links = Aligner(channels=("structure",)).fit(pair).match(pair)
+    assert link_metrics(links, pair.test).f1 > 0.9

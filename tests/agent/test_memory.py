@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from planted import make_graph
-from rlea.agent.memory import SMOOTHING, Graphs, Memory, opposite
+from rlea.agent.memory import SMOOTHING, Graphs, Memory, opposite, supposed_correspondence
 from rlea.graph import Links
 
 
@@ -119,3 +119,23 @@ def test_nothing_known_and_nothing_there():
 
 def test_opposite_is_the_other_orientation():
     assert opposite(np.array([0, 1, 2, 3, 4, 5], np.int32), 6).tolist() == [3, 4, 5, 0, 1, 2]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_relations_seem_to_correspond_where_linked_entities_have_both(seed):
+    rng = np.random.default_rng(seed)
+    graphs = random_graphs(rng)
+    links = Links.of(rng.permutation(12)[:6], rng.permutation(14)[:6])
+    found = supposed_correspondence(graphs, links)
+    own = [{o for o, _ in edges(graphs.source, s)} for s in links.source_ids.tolist()]
+    other = [{p for p, _ in edges(graphs.target, t)} for t in links.target_ids.tolist()]
+    for o in range(found.shape[0]):
+        for p in range(found.shape[1]):
+            here, there = sum(o in one for one in own), sum(p in one for one in other)
+            both = sum(o in one and p in another for one, another in zip(own, other, strict=True))
+            expected = max(0.0, both - here * there / len(links)) / (np.sqrt(here * there) + SMOOTHING)
+            assert found[o, p] == pytest.approx(expected, abs=1e-6)
+
+
+def test_of_no_links_no_relations_seem_to_correspond():
+    assert not supposed_correspondence(random_graphs(np.random.default_rng(0)), Links.empty()).any()

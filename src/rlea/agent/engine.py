@@ -33,7 +33,11 @@ Rules = namedtuple("Rules", "weight creation floor smoothing kept_weight tempera
 
 @numba.njit(cache=True)
 def play(game, seed_source, seed_target, earlier_source, earlier_target, correspondence, frozen, rules):  # type: ignore[no-untyped-def]
-    """Propagate the known links; then match the pair with the highest priority and propagate it, until none is left."""
+    """Propagate the known links; then match the pair with the highest priority and propagate it, until none is left.
+
+    `correspondence` is that of the relations if it is `frozen`. Else it is what is supposed of it before any edge was
+    seen, zero for nothing: it counts as much as one edge of each relation.
+    """
     source, target = game.source, game.target
     open_source, open_target = source.is_open.copy(), target.is_open.copy()
     num_pairs = len(game.pair_source)
@@ -51,11 +55,15 @@ def play(game, seed_source, seed_target, earlier_source, earlier_target, corresp
     counterpart = np.full(len(open_source), -1, np.int32)
     counterpart_back = np.full(len(open_target), -1, np.int32)
     statistics = (
-        correspondence if frozen else np.zeros(correspondence.shape, np.float32),
+        correspondence if frozen else correspondence.copy(),
         np.zeros(len(source.functionality), np.float32),
         np.zeros(len(target.functionality), np.float32),
     )
     if not frozen:
+        for o in range(correspondence.shape[0]):
+            for p in range(correspondence.shape[1]):
+                if correspondence[o, p] > 0:
+                    statistics[1][o] = statistics[2][p] = 1.0
         for k in range(len(seed_source)):
             counterpart[seed_source[k]], counterpart_back[seed_target[k]] = seed_target[k], seed_source[k]
             _count(game, seed_source[k], seed_target[k], counterpart, counterpart_back, statistics)
@@ -149,7 +157,10 @@ def play(game, seed_source, seed_target, earlier_source, earlier_target, corresp
             i, i_stop, j_stop = source.starts[s], source.starts[s + 1], target.starts[t + 1]
             while i < i_stop:
                 i_end = _end_of_run(source.relations, i, i_stop)
-                j = target.starts[t]
+                # Where a few entities are decided again, most links lead to none of them.
+                while i < i_end and not open_source[source.neighbours[i]]:
+                    i += 1
+                j = target.starts[t] if i < i_end else j_stop
                 while j < j_stop:
                     j_end = _end_of_run(target.relations, j, j_stop)
                     step = _step(game, source.relations[i], target.relations[j], statistics, frozen, rules)

@@ -114,6 +114,28 @@ class Memory:
         )
 
 
+def supposed_correspondence(graphs: Graphs, links: Links) -> Floats:
+    """How oriented relations seem to correspond by the entities that have them: (source, target relations), in [0, 1].
+
+    Of few links hardly any two are neighbours, so no edge between linked entities says which relations correspond. But
+    a relation that leads away from a linked entity is likely to correspond to one of those of its counterpart: the
+    links where both are seen, less those that would be by coincidence, over the geometric mean of those where each is.
+    """
+    seen = [_relations_of(*one) for one in ((graphs.source, links.source_ids), (graphs.target, links.target_ids))]
+    both = seen[0].T @ seen[1]  # whole numbers: every sum is exact
+    here, there = (part.sum(axis=0, dtype=np.float32) for part in seen)
+    chance = np.outer(here, there) / np.float32(max(1, len(links)))
+    return np.asarray(np.maximum(both - chance, 0) / (np.sqrt(np.outer(here, there)) + SMOOTHING), np.float32)
+
+
+def _relations_of(around: Neighbourhood, ids: Ids) -> Floats:
+    """Which oriented relations lead away from each of some entities: 1 or 0, (num_ids, num_oriented)."""
+    result = np.zeros((len(ids), len(around.functionality)), np.float32)
+    for row, entity in enumerate(ids.tolist()):
+        result[row, around.relation_ids[around.starts[entity] : around.starts[entity + 1]]] = 1
+    return result
+
+
 def opposite(oriented: Ids, num_oriented: int) -> Ids:
     """The other orientation of relations: seen from the tail where it was the head."""
     half = num_oriented // 2

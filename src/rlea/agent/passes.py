@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from rlea.agent.engine import Extra, Game, Rules, Side, make_vectors, no_extra, no_vectors, play, sort_rows
 from rlea.agent.features import Features, compute_features
-from rlea.agent.memory import Graphs, Memory
+from rlea.agent.memory import Graphs, Memory, supposed_correspondence
 from rlea.agent.propagation import PropagationSettings, propagate
 from rlea.evidence.vectors import Csls
 from rlea.graph import Ids, Links
@@ -33,6 +33,9 @@ from rlea.search.rows import inner_products
 
 LOWEST = 0.05  # share of the proposals that score lower than a pair that a match brings in is taken to do
 SEARCHED = 2  # every second column of propagated vectors is searched: enough to propose pairs, in half the time
+
+# Seeds below which hardly two of them are neighbours: by structure alone relations correspond as entities have them.
+FEW_FOR_RELATIONS = 1000
 
 
 @dataclass(frozen=True)
@@ -276,6 +279,8 @@ def _fixed_pass(problem: Problem, settings: PassSettings, prior: Prior, before: 
     game = _game(problem, pairs, priorities, extra, compiled)
     shape = (len(problem.graphs.source.functionality), len(problem.graphs.target.functionality))
     correspondence = np.zeros(shape, np.float32) if before is None else memory.correspondence
+    if before is None and prior.is_alone and len(problem.seeds) < FEW_FOR_RELATIONS:
+        correspondence = supposed_correspondence(problem.graphs, problem.seeds)
     is_frozen = before is not None or not prior.structure
     links, _, grown = play(
         game, *_known_links(problem, before), correspondence, is_frozen, _rules(settings, start=start)
