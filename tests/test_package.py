@@ -22,6 +22,7 @@ graph search matching clusters verdicts
 io models
 evidence evaluation
 paper agent matchers deciders
+scale
 views settings config plan same_values same_cells shared_columns merging result pipeline resumed serve review update
 duplicates several
 experiments commands

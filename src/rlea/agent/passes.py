@@ -11,7 +11,9 @@ priorities from the learned scorer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -33,6 +35,19 @@ from rlea.search.rows import inner_products
 
 LOWEST = 0.05  # share of the proposals that score lower than a pair that a match brings in is taken to do
 SEARCHED = 2  # every second column of propagated vectors is searched: enough to propose pairs, in half the time
+
+# How a pass is played: one pair after another, or in the rounds of `rlea.scale.supersteps`.
+_player: ContextVar[Callable[..., Any]] = ContextVar("player", default=play)
+
+
+@contextmanager
+def playing_by(player: Callable[..., Any]) -> Iterator[None]:
+    """Within the block, passes are played by a function with the arguments and results of `engine.play`."""
+    token = _player.set(player)
+    try:
+        yield
+    finally:
+        _player.reset(token)
 
 
 @dataclass(frozen=True)
@@ -177,7 +192,7 @@ def play_learned(
         near = is_near(pairs, logits, settings.rivals)
         game, rules = _game(problem, pairs.some(near), logits[near], no_extra()), _rules(settings, anchored=True)
         known = _known_links(problem, before)
-        (source_ids, target_ids, priorities, _), _, _ = play(game, *known, memory.correspondence, True, rules)
+        (source_ids, target_ids, priorities, _), _, _ = _player.get()(game, *known, memory.correspondence, True, rules)
         confidences = rate(pairs, logits)[find_pairs(pairs, source_ids, target_ids)]
         passes.append(Decisions(source_ids, target_ids, priorities, confidences, pairs, logits))
     return passes
@@ -277,7 +292,7 @@ def _fixed_pass(problem: Problem, settings: PassSettings, prior: Prior, before: 
     shape = (len(problem.graphs.source.functionality), len(problem.graphs.target.functionality))
     correspondence = np.zeros(shape, np.float32) if before is None else memory.correspondence
     is_frozen = before is not None or not prior.structure
-    links, _, grown = play(
+    links, _, grown = _player.get()(
         game, *_known_links(problem, before), correspondence, is_frozen, _rules(settings, start=start)
     )
     source_ids, target_ids, when, confidences = links
