@@ -3,7 +3,7 @@
     python benchmarks/supersteps.py --data DIR [--pairs demo D_W ...] [--seeded] [--json FILE]
     python benchmarks/supersteps.py --widths 0.5 1 2 4 8 1000 [--json FILE]
 
-With --widths, first passes of the demo pair and a synthetic one, from the same state, by the width of a round. DIR holds
+With --widths, first passes of the demo pair and a synthetic one, from the same state, by the width of a round. DIR has
 the 15K folders. Without seeds all links of a pair are gold, for judging alone. Seconds are of the processor.
 Without --data nothing is run.
 """
