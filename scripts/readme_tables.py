@@ -696,6 +696,50 @@ def reading_table() -> str:
     return f"{table}\n\nSeconds grow with the number of entities by a power of: {grows}."
 
 
+def supersteps_table() -> str:
+    """The sequential pass and the one in supersteps, in the same flow."""
+    lines = [
+        [
+            title(row["pair"]),
+            *(share(row[f"{how}_f1"]) for how in ("sequential", "supersteps")),
+            *(f"{row[f'{how}_links']:,}" for how in ("sequential", "supersteps")),
+            share(row["in_common"]),
+            *(f"{row[f'{how}_pass_seconds']:.0f}" for how in ("sequential", "supersteps")),
+            f"{row['rounds_mean']:,.0f}",
+            f"{row['rounds_most']:,}",
+        ]
+        for row in load("supersteps.json")["rows"]
+    ]
+    head = [
+        "",
+        "F1, sequential",
+        "F1, supersteps",
+        "links",
+        "links",
+        "in common",
+        "s of all passes",
+        "s",
+        "rounds of a pass",
+    ]
+    return slim(markdown_table([*head, "most"], lines))
+
+
+def width_table() -> str:
+    """First passes by the width of a round, beside the sequential one."""
+    lines = [
+        [
+            "demo" if row["pair"] == "demo" else f"synthetic, {row['entities']:,}",
+            "sequential" if row["width"] is None else f"{row['width']:g}",
+            f"{row['links']:,}",
+            f"{row['right']:,}",
+            share(row["same"]),
+            f"{row['rounds']:,}",
+        ]
+        for row in load("supersteps_width.json")["rows"]
+    ]
+    return slim(markdown_table(["first pass", "width", "links", "right", "as in the sequential one", "rounds"], lines))
+
+
 def main() -> None:
     pages = {
         ROOT / "README.md": {
@@ -730,6 +774,7 @@ def main() -> None:
         },
         ROOT / "docs" / "serve.md": {"reconcile": reconcile_table, "reconcile-cost": reconcile_cost},
         ROOT / "docs" / "review.md": {"review-size": review_size, "review-cost": review_cost, "live-cost": live_cost},
+        ROOT / "docs" / "scale.md": {"supersteps": supersteps_table, "widths": width_table},
         ROOT / "docs" / "search.md": {"reading": reading_table},
         ROOT / "docs" / "update.md": {"update-cost": update_cost},
         ROOT / "docs" / "questions.md": {"questions": question_table, "question-gains": question_gain_table},

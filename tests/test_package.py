@@ -17,11 +17,12 @@ SOURCE = ROOT / "src" / "rlea"
 
 # A module may import those before it, in the same line or above, and those of its own package; never those after it.
 LAYERS = """
-errors compiled_code plain_text progress peak_memory record arithmetic demo
+errors compiled_code plain_text progress tasks peak_memory record arithmetic demo
 graph search matching clusters verdicts
 io models
 evidence evaluation
 paper agent matchers deciders
+scale
 views settings config plan same_values same_cells shared_columns merging result pipeline resumed serve review update
 duplicates several
 experiments commands

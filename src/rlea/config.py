@@ -29,7 +29,7 @@ CALLED = {"id": "id_column", "name": "name_column"}  # options whose parameter i
 PATHS = (
     *("graph", "source", "target", "others", "add_source", "add_target", "seeds", "valid", "gold"),
     *("different", "disjoint", "verdicts"),
-    *("source_query", "target_query", "agent", "encoder", "embedding", "output", "log"),
+    *("source_query", "target_query", "agent", "encoder", "embedding", "output", "log", "work"),
 )
 _HALF = re.compile("[\ud800-\udfff]")
 _PLACE = re.compile(r"\(at line (\d+), column \d+\)")

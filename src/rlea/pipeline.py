@@ -7,7 +7,7 @@ a decider of `deciders.py` is a function of what it may see, the agent among the
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +55,8 @@ def align(
     checkpoint: str | Path | None = None,
     different: Any = None,
     disjoint: Any = None,
+    cluster: str = "",
+    work: str | Path | None = None,
     **options: Any,
 ) -> Result:
     """Find the links of a pair. `options` are the fields of `AlignSettings`; an unknown one is an error.
@@ -62,7 +64,9 @@ def align(
     `device` is for training vectors, `checkpoint` a file beside which their training is kept, so that a run that was
     stopped goes on. `different` are pairs that are known to be two things (as links are given to `read`), `disjoint`
     pairs of classes that have no entity in common, given in the same ways: such pairs take no part, so that their
-    entities can get other partners.
+    entities can get other partners. With `cluster`, such as "local:4" or the address of a Ray cluster, the agent's work
+    is done by several processes (docs/scale.md); `work` is a folder that all of them see, and from which a run that was
+    stopped goes on.
 
     >>> import rlea
     >>> result = rlea.align(rlea.read_demo(), channels=("names",), precision=0.95)
@@ -72,6 +76,7 @@ def align(
     asked = AlignSettings.with_options(settings, **options)
     settings = settle(asked, pair)
     check_settings(settings, device=device)
+    check_cluster(settings, cluster, work)
     if asked.matcher == "auto" and settings.matcher == "best-first":
         pair = replace(pair, notes=(*pair.notes, names_alone(pair)))
     pair = keep_apart(pair, different, disjoint)
@@ -82,8 +87,31 @@ def align(
         merged = MergedPair.of(pair, settings.cardinality, progress)
     own = pair if merged is None else merged.merge(pair)
     inputs = make_inputs(own, settings, progress, device, checkpoint).begin(settings)
-    result = conclude(own, inputs, decide(inputs))
+    if cluster:
+        from rlea.scale.cluster import on_cluster
+
+        about = {"fingerprint": own.fingerprint, "settings": asdict(settings)}
+        with on_cluster(cluster, None if work is None else Path(work), about) as told:
+            decision = decide(inputs)
+        decision = replace(decision, info={**decision.info, "cluster": told.as_dict()})
+    else:
+        decision = decide(inputs)
+    result = conclude(own, inputs, decision)
     return result if merged is None else spread(result, pair, merged)
+
+
+def check_cluster(settings: AlignSettings, cluster: str, work: str | Path | None) -> None:
+    """Refuse to divide what is done by one process, before any work is done."""
+    if not cluster:
+        if work is not None:
+            raise InputError("a work folder is of a run on a cluster", remedy="add --cluster, or leave --work out")
+        return
+    from rlea.scale.cluster import check_address
+
+    check_address(cluster)
+    if settings.matcher != "fused" or settings.joint:
+        what = "joint rounds are" if settings.joint else f"{settings.matcher} is"
+        raise InputError(f"{what} done by one process", remedy="use --matcher fused, or leave --cluster out")
 
 
 def names_alone(pair: GraphPair) -> str:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from planted import links_of, make_graph, make_pairs, make_table, rows_of
 from rlea.agent import passes
-from rlea.agent.engine import Extra, _base
+from rlea.agent.engine import Extra, base_of
 from rlea.agent.memory import Graphs, Memory
 from rlea.agent.passes import (
     Decisions,
@@ -419,5 +419,5 @@ def test_a_pair_that_is_brought_in_has_the_priority_that_it_would_have_had(kind)
     extra = Extra(np.float32(weight), *vectors, *means)
     compiled = (prior.csls[0], 1 - weight) if prior.csls else None
     game = passes._game(problem, pairs, expected.astype(np.float32), extra, compiled)
-    found = [_base(game, s, t, np.float32(0.5)) for s, t in rows_of(pairs)]
+    found = [base_of(game, s, t, np.float32(0.5)) for s, t in rows_of(pairs)]
     np.testing.assert_allclose(found, 0.5 + expected, atol=1e-4)

@@ -208,6 +208,9 @@ class Aligner:
         self._evidence: Evidence | None = None
         self._started: tuple[Evidence, Links, Bootstrap] | None = None  # votes take a while to count
 
+    def __getstate__(self) -> dict[str, Any]:  # evidence stays where it was made
+        return {**self.__dict__, "_evidence": None, "_started": None}
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The arguments of the constructor, by name, as scikit-learn has it."""
         return {name: getattr(self, name) for name in ("channels", "encoder", "seed", "settings")}
@@ -266,6 +269,8 @@ class Aligner:
 
     def _learn(self, evidence: Evidence, start: Bootstrap, games: list[HeldOut], progress: Progress) -> None:
         found = []
+        for game in games:
+            evidence.prepare(game.problem.seeds, start.links, self.channels)
         for part, game in enumerate(games):
             progress("agent: evidence", part, len(games))
             found.append(self._collect(evidence, start, game.problem.seeds))

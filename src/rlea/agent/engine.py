@@ -97,11 +97,11 @@ def play(game, seed_source, seed_target, earlier_source, earlier_target, corresp
                     heap_keys, heap_pairs = np.empty(2 * num_pairs, np.float32), np.empty(2 * num_pairs, np.int32)
                 if rules.anchored:
                     for pair in range(num_pairs):
-                        pair_base[pair] -= _key(np.float32(0.0), pair_evidence[pair], rules.weight)
+                        pair_base[pair] -= key_of(np.float32(0.0), pair_evidence[pair], rules.weight)
                 for pair in range(num_pairs):
                     # Anchored keys may fall below those of pairs without evidence, so all of these must wait too.
                     if rules.anchored or pair_evidence[pair] > 0 or front[pair_source[pair]] == pair:
-                        heap_keys[heap_size] = _key(pair_base[pair], pair_evidence[pair], rules.weight)
+                        heap_keys[heap_size] = key_of(pair_base[pair], pair_evidence[pair], rules.weight)
                         heap_pairs[heap_size] = pair
                         heap_size += 1
                 for place in range(heap_size // 2 - 1, -1, -1):
@@ -123,11 +123,11 @@ def play(game, seed_source, seed_target, earlier_source, earlier_target, corresp
                         front[s] += 1
                     if front[s] < game.list_ends[s]:
                         pair = front[s]
-                        key = _key(pair_base[pair], pair_evidence[pair], rules.weight)
+                        key = key_of(pair_base[pair], pair_evidence[pair], rules.weight)
                         push(heap_keys, heap_pairs, heap_size, key, pair, pair_source, pair_target, rules.seed)
                         heap_size += 1
                 continue
-            key = _key(pair_base[pair], pair_evidence[pair], rules.weight)
+            key = key_of(pair_base[pair], pair_evidence[pair], rules.weight)
             if popped > key:  # evidence was withdrawn meanwhile: it queues again at its present key
                 push(heap_keys, heap_pairs, heap_size, key, pair, pair_source, pair_target, rules.seed)
                 heap_size += 1
@@ -156,13 +156,13 @@ def play(game, seed_source, seed_target, earlier_source, earlier_target, corresp
             s, t, share = waiting[w, 0], waiting[w, 1], shares[w]
             i, i_stop, j_stop = source.starts[s], source.starts[s + 1], target.starts[t + 1]
             while i < i_stop:
-                i_end = _end_of_run(source.relations, i, i_stop)
+                i_end = end_of_run(source.relations, i, i_stop)
                 # Where a few entities are decided again, most links lead to none of them.
                 while i < i_end and not open_source[source.neighbours[i]]:
                     i += 1
                 j = target.starts[t] if i < i_end else j_stop
                 while j < j_stop:
-                    j_end = _end_of_run(target.relations, j, j_stop)
+                    j_end = end_of_run(target.relations, j, j_stop)
                     step = _step(game, source.relations[i], target.relations[j], statistics, frozen, rules)
                     if step >= rules.floor:
                         # Each pair of open neighbours that these two relations lead to gains (or loses) the step.
@@ -177,7 +177,7 @@ def play(game, seed_source, seed_target, earlier_source, earlier_target, corresp
                                 place = find(table, pair_source, pair_target, n, m)
                                 pair = table[place]
                                 if pair < 0:
-                                    if share * step < rules.creation or _is_barred(game.barred, n, m):
+                                    if share * step < rules.creation or is_barred(game.barred, n, m):
                                         continue
                                     if num_pairs == len(pair_source):
                                         pair_source = grow(pair_source, 2 * num_pairs)
@@ -188,7 +188,7 @@ def play(game, seed_source, seed_target, earlier_source, earlier_target, corresp
                                     pair = num_pairs
                                     num_pairs += 1
                                     pair_source[pair], pair_target[pair] = n, m
-                                    pair_base[pair] = _base(game, n, m, rules.start)
+                                    pair_base[pair] = base_of(game, n, m, rules.start)
                                     pair_evidence[pair], pair_supposed[pair] = 0.0, 0.0
                                     table[place] = pair
                                     if 2 * num_pairs > len(table):
@@ -203,7 +203,7 @@ def play(game, seed_source, seed_target, earlier_source, earlier_target, corresp
                                     if heap_size == len(heap_keys):
                                         heap_keys = grow(heap_keys, 2 * heap_size)
                                         heap_pairs = grow(heap_pairs, 2 * heap_size)
-                                    key = _key(pair_base[pair], pair_evidence[pair], rules.weight)
+                                    key = key_of(pair_base[pair], pair_evidence[pair], rules.weight)
                                     push(
                                         heap_keys,
                                         heap_pairs,
@@ -218,7 +218,7 @@ def play(game, seed_source, seed_target, earlier_source, earlier_target, corresp
                     j = j_end
                 i = i_end
 
-    confidences = _confidences(
+    confidences = confidences_of(
         found_source[:num_found],
         found_target[:num_found],
         found_keys,
@@ -237,12 +237,13 @@ def play(game, seed_source, seed_target, earlier_source, earlier_target, corresp
     links = (found_source[:num_found], found_target[:num_found], found_keys[:num_found], confidences)
     keys = np.empty(num_pairs, np.float32)
     for pair in range(num_pairs):
-        keys[pair] = _key(pair_base[pair], pair_evidence[pair], rules.weight)
+        keys[pair] = key_of(pair_base[pair], pair_evidence[pair], rules.weight)
     return links, correspondence, (pair_source[:num_pairs], pair_target[:num_pairs], keys)
 
 
 @numba.njit(cache=True)
-def _is_barred(barred, s, t):  # type: ignore[no-untyped-def]
+def is_barred(barred, s, t):  # type: ignore[no-untyped-def]
+    """Whether a pair is never matched (`CannotLink`)."""
     keys, source_bits, target_bits = barred
     if len(keys) > 0:
         key = np.int64(s) << 32 | np.int64(t)
@@ -307,13 +308,14 @@ def no_extra() -> Extra:
 
 
 @numba.njit(cache=True)
-def _key(base, evidence, weight):  # type: ignore[no-untyped-def]
+def key_of(base, evidence, weight):  # type: ignore[no-untyped-def]
+    """The priority of a pair."""
     # Withdrawn evidence may leave a rounding error below zero.
     return base + weight * np.sqrt(max(evidence, np.float32(0.0)))
 
 
 @numba.njit(cache=True)
-def _base(game, s, t, start):  # type: ignore[no-untyped-def]
+def base_of(game, s, t, start):  # type: ignore[no-untyped-def]
     """The part of the priority that no match changes, for a pair that is not among the candidates."""
     source, target = game.source, game.target
     base = start
@@ -350,7 +352,7 @@ def _similarity(v, s, t):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
-def _end_of_run(relations, start, stop):  # type: ignore[no-untyped-def]
+def end_of_run(relations, start, stop):  # type: ignore[no-untyped-def]
     """Where the run of equal relations that begins at start ends."""
     end = start + 1
     while end < stop and relations[end] == relations[start]:
@@ -406,7 +408,7 @@ def _count(game, s, t, counterpart, counterpart_back, statistics):  # type: igno
 
 
 @numba.njit(cache=True)
-def _confidences(  # type: ignore[no-untyped-def]
+def confidences_of(  # type: ignore[no-untyped-def]
     found_source, found_target, found_keys, place, place_back, pair_source, pair_target, pair_base, pair_evidence, rules
 ):
     """The share of every accepted pair among the pairs of its source and of its target, at their last keys.
@@ -421,7 +423,7 @@ def _confidences(  # type: ignore[no-untyped-def]
     for k in range(len(found_source)):
         place[found_source[k]], place_back[found_target[k]] = k, k
     for pair in range(len(pair_source)):
-        key = _key(pair_base[pair], pair_evidence[pair], rules.weight)
+        key = key_of(pair_base[pair], pair_evidence[pair], rules.weight)
         k, back = place[pair_source[pair]], place_back[pair_target[pair]]
         if k >= 0:
             sums[k] += exp_of(min((key - found_keys[k]) / rules.temperature, 30.0))

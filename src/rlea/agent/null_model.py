@@ -28,6 +28,7 @@ from rlea.evidence.collect import Evidence
 from rlea.graph import GraphPair, Ids, KnowledgeGraph, Links
 from rlea.progress import Progress
 from rlea.search.pairs import Floats
+from rlea.tasks import begin, shared
 
 ENOUGH_HALVED = 1000  # links between halves of graphs; small graphs are halved several times for as many
 ENOUGH_TAKEN_OUT = 4000  # matches taken out, which cost less than halves: no evidence is gathered anew
@@ -116,24 +117,47 @@ def play_null(player: Player, evidence: Evidence, own: Played, progress: Progres
     halvings = num_draws(per_halving, ENOUGH_HALVED)
     steps = draws + 2 * halvings * len(halved)
     games = NullGames([], [], [], sum(pools) / max(pools))
+    parts = shared(player), shared(evidence), shared(own)
+    taken_out, halves = [], []
     for draw in range(draws):
         progress("agent: null models", draw, steps)
-        less = take_out(own.problem, own.decisions, draw)
-        game = replace(player.replay(less.problem, own), channels=[])
-        freed, places = less.is_freed(game.decisions), less.matches_of(game.decisions, own.decisions)
-        games.taken_out.append(NullGame(game, freed, places, len(less.source_ids) + len(less.target_ids)))
+        taken_out.append(begin("matches taken out", play_taken_out, parts[0], parts[2], draw))
     for draw in range(halvings):
-        for number, (graph, side) in enumerate(halved):
+        for number, (_, side) in enumerate(halved):
             done = draws + 2 * (draw * len(halved) + number)
             progress("agent: null models", done, steps, "halves of a graph")
-            made = halve_evidence(evidence, graph, side, draw, share)
-            games.halves.append(play_halves(player, made, own.channels))
-            # One of the halves is enough: evidence takes most of the time.
-            progress("agent: null models", done + 1, steps, "quarters of a graph")
-            half, part = (made.pair.target, "target") if share <= 0.5 else (made.pair.source, "source")
-            games.quarters.append(play_halves(player, halve_evidence(made, half, part, draw, share), own.channels))
+            halves.append(begin("halves", play_halved, *parts, side, draw, share))
+    for end in taken_out:
+        one = end()  # from elsewhere it comes with graphs of its own
+        problem = replace(one.game.problem, graphs=own.problem.graphs)
+        games.taken_out.append(replace(one, game=replace(one.game, problem=problem)))
+    for end in halves:
+        half, quarter = end()
+        games.halves.append(half)
+        games.quarters.append(quarter)
     progress("agent: null models", steps, steps)
     return games
+
+
+def play_taken_out(player: Player, own: Played, draw: int) -> NullGame:
+    """The last pass without some of the matches."""
+    less = take_out(own.problem, own.decisions, draw)
+    game = replace(player.replay(less.problem, own), channels=[])
+    freed, places = less.is_freed(game.decisions), less.matches_of(game.decisions, own.decisions)
+    return NullGame(game, freed, places, len(less.source_ids) + len(less.target_ids))
+
+
+def play_halved(
+    player: Player, evidence: Evidence, own: Played, side: str, draw: int, share: float
+) -> tuple[NullGame, NullGame]:
+    """The game between two halves of a graph, and the one between halves of one of these.
+
+    One of the halves is enough for the latter: evidence takes most of the time.
+    """
+    made = halve_evidence(evidence, getattr(evidence.pair, side), side, draw, share)
+    game = play_halves(player, made, own.channels)
+    half, part = (made.pair.target, "target") if share <= 0.5 else (made.pair.source, "source")
+    return game, play_halves(player, halve_evidence(made, half, part, draw, share), own.channels)
 
 
 def halve_evidence(evidence: Evidence, graph: KnowledgeGraph, side: str, draw: int, share: float) -> Evidence:

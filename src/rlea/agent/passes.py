@@ -11,7 +11,9 @@ priorities from the learned scorer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -36,6 +38,19 @@ SEARCHED = 2  # every second column of propagated vectors is searched: enough to
 
 # Seeds below which hardly two of them are neighbours: by structure alone relations correspond as entities have them.
 FEW_FOR_RELATIONS = 1000
+
+# How a pass is played: one pair after another, or in the rounds of `rlea.scale.supersteps`.
+_player: ContextVar[Callable[..., Any]] = ContextVar("player", default=play)
+
+
+@contextmanager
+def playing_by(player: Callable[..., Any]) -> Iterator[None]:
+    """Within the block, passes are played by a function with the arguments and results of `engine.play`."""
+    token = _player.set(player)
+    try:
+        yield
+    finally:
+        _player.reset(token)
 
 
 @dataclass(frozen=True)
@@ -180,7 +195,7 @@ def play_learned(
         near = is_near(pairs, logits, settings.rivals)
         game, rules = _game(problem, pairs.some(near), logits[near], no_extra()), _rules(settings, anchored=True)
         known = _known_links(problem, before)
-        (source_ids, target_ids, priorities, _), _, _ = play(game, *known, memory.correspondence, True, rules)
+        (source_ids, target_ids, priorities, _), _, _ = _player.get()(game, *known, memory.correspondence, True, rules)
         confidences = rate(pairs, logits)[find_pairs(pairs, source_ids, target_ids)]
         passes.append(Decisions(source_ids, target_ids, priorities, confidences, pairs, logits))
     return passes
@@ -282,7 +297,7 @@ def _fixed_pass(problem: Problem, settings: PassSettings, prior: Prior, before: 
     if before is None and prior.is_alone and len(problem.seeds) < FEW_FOR_RELATIONS:
         correspondence = supposed_correspondence(problem.graphs, problem.seeds)
     is_frozen = before is not None or not prior.structure
-    links, _, grown = play(
+    links, _, grown = _player.get()(
         game, *_known_links(problem, before), correspondence, is_frozen, _rules(settings, start=start)
     )
     source_ids, target_ids, when, confidences = links

@@ -177,6 +177,22 @@ def align(
     preset: options.Preset = "",
     seed: options.Seed = 0,
     device: options.Device = "auto",
+    cluster: Annotated[
+        str,
+        typer.Option(
+            help="Do the agent's work on several processes: [cyan]local:4[/cyan] for four on this machine, or the "
+            "address of a Ray cluster.",
+            show_default=False,
+            rich_help_panel=ADVANCED,
+        ),
+    ] = "",
+    work: Annotated[
+        Path | None,
+        typer.Option(
+            help="With --cluster: a folder that all machines see. A run that was stopped goes on from it.",
+            rich_help_panel=ADVANCED,
+        ),
+    ] = None,
     config: options.Config = None,
     output: options.Output = None,
     format: options.Formats = "",  # noqa: A002
@@ -244,6 +260,7 @@ def align(
         if others and target is not None:
             given: dict[str, object] = {"--seeds": seeds, "--valid": valid, "--gold": gold, "--fold": fold}
             given |= {"--verdicts": verdicts, "--source-query": source_query, "--target-query": target_query}
+            given |= {"--cluster": cluster or None, "--work": work}
             given |= {"--add-source": add_source, "--add-target": add_target, "--format": format or None}
             rows: dict[str, Any] = {"id_column": id_column, "name_column": name_column, "columns": columns}
             rows |= {"different": different, "disjoint": disjoint}
@@ -275,8 +292,8 @@ def align(
             pipeline.check_identifiers(pair)
         report.expect(plan_stages(pair, settings))
         checkpoint = None if output is None else output / "training.checkpoint"
-        apart = {"different": different, "disjoint": disjoint}
-        result = pipeline.align(pair, settings, progress=report, device=device, checkpoint=checkpoint, **apart)
+        more_about: dict[str, Any] = {"different": different, "disjoint": disjoint, "cluster": cluster, "work": work}
+        result = pipeline.align(pair, settings, progress=report, device=device, checkpoint=checkpoint, **more_about)
         result.seconds.update({"read": clock.seconds["read"]})
         report("write", 0, 1)
         written = [] if output is None else pipeline.write(output, result, formats=formats)

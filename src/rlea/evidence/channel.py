@@ -11,10 +11,14 @@ from numpy.typing import NDArray
 
 from rlea.progress import tick
 from rlea.search.pairs import Floats, Pairs, leads, numbers
+from rlea.tasks import begin, blocks, is_divided, shared
 
 if TYPE_CHECKING:
     from rlea.evidence.vectors import Csls
     from rlea.graph.cannot_link import CannotLink
+
+
+FEWEST_APART, MOST_PARTS = 20_000, 32  # pairs that are scored elsewhere together; parts of a channel's pairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,13 +87,30 @@ def describe_pairs(channels: Sequence[Channel], pairs: Pairs) -> Floats:
     A lead is over the best other pair of the same source, and of the same target.
     """
     columns = []
-    for channel in channels:
+    for channel, finish in [(channel, begin_scores(channel, pairs)) for channel in channels]:
         tick(channel.name)
-        rows = channel.score(pairs)
+        rows = finish()
         sides = (leads(ids, rows[:, 0]) for ids in (pairs.source_ids, pairs.target_ids))
         columns.append(np.column_stack([rows, *sides]))
     nothing = np.zeros((len(pairs), 0), np.float32)
     return np.ascontiguousarray(np.concatenate([nothing, *columns], axis=1), np.float32)
+
+
+def begin_scores(channel: Channel, pairs: Pairs) -> Callable[[], Floats]:
+    """Have the pairs scored; the function that waits for the rows, (num_pairs, len(columns))."""
+    if not is_divided() or len(pairs) < FEWEST_APART:
+        return lambda: channel.score(pairs)
+    score = shared(channel.score)
+    parts = [
+        Pairs(pairs.source_ids[rows], pairs.target_ids[rows]) for rows in blocks(len(pairs), FEWEST_APART, MOST_PARTS)
+    ]
+    begun = [begin("describe pairs", score_part, score, part) for part in parts]
+    return lambda: np.concatenate([end() for end in begun])
+
+
+def score_part(score: Callable[[Pairs], Floats], pairs: Pairs) -> Floats:
+    """The rows of some of the pairs."""
+    return score(pairs)
 
 
 def join_proposals(channels: Sequence[Channel], is_source: NDArray[np.bool_], is_target: NDArray[np.bool_]) -> Pairs:

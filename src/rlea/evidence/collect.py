@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from rlea.evidence import ATTRIBUTES, CHANNELS, NAMES, PARIS, STRUCTURE, VECTORS, WORDS
 from rlea.evidence.attributes.channel import attribute_channels
@@ -15,6 +16,7 @@ from rlea.evidence.words import can_search, word_channels
 from rlea.graph import GraphPair, Links
 from rlea.progress import Progress, silent, tick
 from rlea.search.embeddings import Embeddings
+from rlea.tasks import begin, is_divided, shared
 
 UNTAUGHT = (WORDS, VECTORS)  # channels that learn from no links
 
@@ -40,6 +42,7 @@ class Evidence:
         self.seconds: dict[tuple[str, bytes], float] = {}  # that making each took
         self.asked: set[tuple[str, bytes]] = set()  # which were used; whoever counts costs may clear it
         self._kept: dict[tuple[str, bytes], list[Channel]] = {}
+        self._begun: dict[tuple[str, bytes], Callable[[], list[Channel]]] = {}  # those that are made elsewhere
         # How each is made, from links that it may learn from.
         self._makers: dict[str, Callable[[Links], list[Channel]]] = {
             NAMES: lambda links: name_channels(self.pair, links, encoder, progress),
@@ -56,20 +59,59 @@ class Evidence:
         held-out links as well: they teach names and attributes no more than which attributes correspond, where a single
         link hardly shows.
         """
+        self.prepare(certain, learned_from, wanted)
         made: list[Channel] = []
-        for name in (*CHANNELS, VECTORS):
-            if name == VECTORS or (name in wanted and name != STRUCTURE):
-                links = certain if name == PARIS else Links.empty() if name in UNTAUGHT else learned_from
-                made += self._made(name, links)
+        for name, links in _needed(certain, learned_from, wanted):
+            made += self._made(name, links)
         # Words of large graphs propose nothing, but score the pairs of others.
         return [channel for channel in made if len(channel.proposals) or not channel.info.get("searched", True)]
 
+    def prepare(self, certain: Links, learned_from: Links, wanted: Sequence[str] = CHANNELS) -> None:
+        """Begin to make channels that will be collected, where that can be done elsewhere."""
+        if not is_divided():
+            return
+        for name, links in _needed(certain, learned_from, wanted):
+            key = _key(name, links)
+            if key not in self._kept and key not in self._begun and (name != VECTORS or self.vectors):
+                own = shared(self.pair), self.encoder, shared(self.vectors), self.searches_words
+                self._begun[key] = begin("evidence", make_apart, name, links, *own)
+
+    def make(self, name: str, links: Links) -> list[Channel]:
+        """A channel as it is made from links."""
+        return self._makers[name](links)
+
+    def __reduce__(self) -> Any:  # what is kept and reported stays behind
+        return _evidence, (self.pair, self.encoder, self.vectors, self.searches_words)
+
     def _made(self, name: str, links: Links) -> list[Channel]:
-        key = name, links.source_ids.tobytes() + b"|" + links.target_ids.tobytes()
+        key = _key(name, links)
         self.asked.add(key)
         if key not in self._kept:
             start = time.perf_counter()
             tick(name)
-            self._kept[key] = self._makers[name](links)
+            begun = self._begun.pop(key, None)
+            self._kept[key] = self.make(name, links) if begun is None else begun()
             self.seconds[key] = time.perf_counter() - start
         return self._kept[key]
+
+
+def make_apart(
+    name: str, links: Links, pair: GraphPair, encoder: str, vectors: Sequence[Embeddings], searches_words: bool
+) -> list[Channel]:
+    """A channel in another process."""
+    return _evidence(pair, encoder, vectors, searches_words).make(name, links)
+
+
+def _evidence(pair: GraphPair, encoder: str, vectors: Sequence[Embeddings], searches_words: bool) -> Evidence:
+    return Evidence(pair, encoder=encoder, vectors=vectors, searches_words=searches_words)
+
+
+def _needed(certain: Links, learned_from: Links, wanted: Sequence[str]) -> list[tuple[str, Links]]:
+    """Channels in their order, each with the links that it may learn from."""
+    names = [name for name in CHANNELS if name in wanted and name != STRUCTURE]
+    taught = {PARIS: certain, **dict.fromkeys(UNTAUGHT, Links.empty())}
+    return [(name, taught.get(name, learned_from)) for name in (*names, VECTORS)]
+
+
+def _key(name: str, links: Links) -> tuple[str, bytes]:
+    return name, links.source_ids.tobytes() + b"|" + links.target_ids.tobytes()
