@@ -117,8 +117,8 @@ def align(
     matcher: Annotated[
         str,
         typer.Option(
-            help="How pairs are decided; `rlea matchers` lists them. [cyan]auto[/cyan] is [cyan]fused[/cyan] (all "
-            "evidence), or [cyan]best-first[/cyan] over names for more than 100,000 entities.",
+            help="How pairs are decided; `rlea matchers` lists them. [cyan]auto[/cyan] is [cyan]fused[/cyan]: all "
+            "evidence.",
             rich_help_panel=DECISION,
         ),
     ] = "auto",
