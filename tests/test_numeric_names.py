@@ -26,15 +26,12 @@ def shuffled():
 
 
 def test_numbers_of_identifiers_link_nothing(shuffled):
-    for matcher in ("fused", "best-first"):
-        try:
-            found = rlea.align(shuffled, matcher=matcher).matching
-        except rlea.InputError as problem:
-            assert "nothing to begin with" in str(problem)
-        else:
-            names = shuffled.source.entities, shuffled.target.entities
-            for s, t in zip(found.source_ids.tolist(), found.target_ids.tolist(), strict=True):
-                assert names[0][s].rpartition("/")[2] != names[1][t].rpartition("/")[2]
+    names = shuffled.source.entities, shuffled.target.entities
+    with pytest.raises(rlea.InputError, match="nothing to begin with"):
+        rlea.align(shuffled)
+    found = rlea.align(shuffled, matcher="best-first").matching
+    for s, t in zip(found.source_ids.tolist(), found.target_ids.tolist(), strict=True):
+        assert names[0][s].rpartition("/")[2] != names[1][t].rpartition("/")[2]
 
 
 def test_both_searches_by_name_have_one_rule(shuffled):

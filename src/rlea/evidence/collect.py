@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 from rlea.evidence import ATTRIBUTES, CHANNELS, NAMES, PARIS, STRUCTURE, VECTORS, WORDS
 from rlea.evidence.attributes.channel import attribute_channels
 from rlea.evidence.channel import Channel
-from rlea.evidence.names import name_channels
+from rlea.evidence.names import NameSearches, name_channels
 from rlea.evidence.paris.channel import paris_channels
 from rlea.evidence.vectors import vector_channels
-from rlea.evidence.words import can_search, word_channels
+from rlea.evidence.words import word_channels
 from rlea.graph import GraphPair, Links
+from rlea.graph.size import is_large
 from rlea.progress import Progress, silent, tick
 from rlea.search.embeddings import Embeddings
 
@@ -32,18 +33,16 @@ class Evidence:
         encoder: str = "",
         vectors: Sequence[Embeddings] = (),
         progress: Progress = silent,
-        searches_words: bool | None = None,
     ) -> None:
         self.pair, self.vectors, self.encoder = pair.without_gold, list(vectors), encoder
-        # Whether words propose pairs: that of a part of the graphs does as that of the whole.
-        self.searches_words = can_search(pair) if searches_words is None else searches_words
         self.seconds: dict[tuple[str, bytes], float] = {}  # that making each took
         self.asked: set[tuple[str, bytes]] = set()  # which were used; whoever counts costs may clear it
         self._kept: dict[tuple[str, bytes], list[Channel]] = {}
+        self._searches = NameSearches()
         # How each is made, from links that it may learn from.
         self._makers: dict[str, Callable[[Links], list[Channel]]] = {
-            NAMES: lambda links: name_channels(self.pair, links, encoder, progress),
-            WORDS: lambda links: word_channels(self.pair, progress, self.searches_words),
+            NAMES: lambda links: name_channels(self.pair, links, encoder, progress, self._searches),
+            WORDS: lambda links: word_channels(self.pair, progress),
             ATTRIBUTES: lambda links: attribute_channels(self.pair, links, progress),
             PARIS: lambda links: paris_channels(self.pair, links, progress),
             VECTORS: lambda links: vector_channels(self.vectors, *self.pair.entity_ids, progress),
@@ -61,7 +60,6 @@ class Evidence:
             if name == VECTORS or (name in wanted and name != STRUCTURE):
                 links = certain if name == PARIS else Links.empty() if name in UNTAUGHT else learned_from
                 made += self._made(name, links)
-        # Words of large graphs propose nothing, but score the pairs of others.
         return [channel for channel in made if len(channel.proposals) or not channel.info.get("searched", True)]
 
     def _made(self, name: str, links: Links) -> list[Channel]:
@@ -70,6 +68,9 @@ class Evidence:
         if key not in self._kept:
             start = time.perf_counter()
             tick(name)
+            if is_large(self.pair.source.num_entities, self.pair.target.num_entities):
+                # A channel of a million entities takes a gigabyte: that of other links goes before this one is made.
+                self._kept = {other: made for other, made in self._kept.items() if other[0] != name}
             self._kept[key] = self._makers[name](links)
             self.seconds[key] = time.perf_counter() - start
         return self._kept[key]

@@ -383,7 +383,8 @@ def _add_hubs(settings: SyntheticSettings, facts: Array, num_shared: int) -> Arr
         # The most frequent relation allows any triple.
         parts.append(np.stack([heads, np.zeros_like(heads), np.full_like(heads, hub)], axis=1))
     every = np.concatenate(parts)
-    return every[_first(_key(*every.T, settings.num_relations, num_shared))]
+    heads, relations, tails = every.T
+    return every[_first(_key(heads, relations, tails, settings.num_relations, num_shared))]
 
 
 def _consistent(facts: Array, kinds: Array, num_entities: int) -> Array:

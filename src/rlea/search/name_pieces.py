@@ -47,7 +47,8 @@ def embed_name_pieces(graphs: Graphs, progress: Progress = silent) -> NamePieces
     """The sparse unit vectors that `search_names` compares, of all entities; zero where an entity has no name.
 
     They are those of `rlea.models.names.embed_names` with one difference: names with letters beyond the Latin alphabet
-    have the pieces of both forms (the greater count where both have a piece). Columns, one per piece, go from the most frequent piece to the rarest.
+    have the pieces of both forms (the greater count where both have a piece). Columns, one per piece, go from the most
+    frequent piece to the rarest.
     """
     from scipy.sparse import csr_matrix
 
