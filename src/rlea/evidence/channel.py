@@ -89,7 +89,7 @@ def describe_pairs(channels: Sequence[Channel], pairs: Pairs) -> Floats:
 def describe_by_channel(channels: Sequence[Channel], pairs: Pairs) -> Iterator[Floats]:
     """The same, one channel after the other: (num_pairs, width) each."""
     for channel in channels:
-        tick(channel.name)
+        tick(f"pairs by {channel.columns[0]}")
         rows = channel.score(pairs)
         sides = (leads(ids, rows[:, 0]) for ids in (pairs.source_ids, pairs.target_ids))
         yield np.column_stack([rows, *sides]).astype(np.float32, copy=False)
