@@ -171,7 +171,8 @@ def halve_evidence(evidence: Evidence, graph: KnowledgeGraph, side: str, draw: i
 def region_evidence(evidence: Evidence, graph: KnowledgeGraph, side: str) -> Evidence:
     """Evidence about a part of a graph that lies together, on either side; entities keep most of their edges there."""
     ids = region(graph, REGION)
-    part, rows = graph.some(ids), [getattr(vectors, side)[ids] for vectors in evidence.vectors]
+    # Pruned as the whole graph is: to a part that is small by itself nobody is a crowd.
+    part, rows = prune_hubs(graph.some(ids)), [getattr(vectors, side)[ids] for vectors in evidence.vectors]
     vectors = [replace(one, source=own, target=own) for one, own in zip(evidence.vectors, rows, strict=True)]
     return Evidence(GraphPair("region", part, part), encoder=evidence.encoder, vectors=vectors)
 
