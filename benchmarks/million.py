@@ -2,11 +2,12 @@
 
     python benchmarks/million.py --folder DIR [--sizes 30000,100000,300000,1000000] [--hubs 3] [--json FILE]
 
-The pairs are written to DIR once and used again: five triples an entity and side, a tenth of them missing, three hubs
-that up to 100,000 entities refer to, a value an entity; a tenth of the letters of target names misspelt, a tenth of
-these names by other rules of spelling, a twentieth of the entities of either side without a name, a fifth without a
-counterpart. There are no seeds, and gold is complete: the planted links are used for nothing but the scores. Without
---folder 3,000 entities are aligned in a temporary folder, to see that it works.
+Sizes that FILE has already, and that are not asked for, stay in it. The pairs are written to DIR once and used again:
+five triples an entity and side, a tenth of them missing, a value an entity; three hubs that up to 100,000 entities
+refer to (a thirtieth of all in pairs of 30,000 and fewer, where nothing is bounded); a tenth of the letters of target
+names misspelt, a tenth of these names by other rules of spelling, a twentieth of the entities of either side without a
+name, a fifth without a counterpart. There are no seeds, and gold is complete: the planted links are used for nothing
+but the scores. Without --folder 3,000 entities are aligned in a temporary folder, to see that it works.
 
 What `rlea align source.nt target.nt --gold test.tsv --gold-complete` does is done in a process of its own for each
 size. Processor seconds (of all threads together) and peak memory are what the system says of that
@@ -111,8 +112,20 @@ def make_pair(folder: Path, entities: int, hubs: int) -> Path:
 
     place = folder / f"pair_{entities}_{hubs}"
     if not place.exists():
-        write_synthetic(place, SyntheticSettings(num_entities=entities, hubs=hubs, **PAIR))
+        edges = 100_000 if entities > 30_000 else entities // 30
+        write_synthetic(place, SyntheticSettings(num_entities=entities, hubs=hubs, hub_edges=edges, **PAIR))
     return place
+
+
+def rows_of(path: Path | None, hubs: int, sizes: list[int]) -> list[dict[str, Any]]:
+    """The rows of other sizes that the record has already: a million takes too long to be run for each of them."""
+    if path is None or not path.exists():
+        return []
+    record = json.loads(path.read_text(encoding="utf-8"))
+    if record.get("hubs") != hubs or record.get("pair") != PAIR:
+        return []
+    rows = [{"commit": record["commit"], **row} for row in record["rows"]]
+    return [row for row in rows if row["entities"] not in sizes]
 
 
 def exponent(rows: list[dict[str, Any]], value: Any) -> float | None:
@@ -127,6 +140,8 @@ def exponent(rows: list[dict[str, Any]], value: Any) -> float | None:
 
 
 def main() -> None:
+    from rlea.record import describe_run
+
     parser = parser_of(__doc__, hubs=3, sizes="")
     parser.add_argument("--folder", type=Path, help="for the pairs, which are kept")
     parser.add_argument("--once", type=Path, help="align the pair in this folder, in this process")
@@ -134,24 +149,26 @@ def main() -> None:
     if options.once:
         print(json.dumps(align_once(options.once)))
         return
-    sizes = options.sizes or (SIZES if options.folder else "3000")
-    rows: list[dict[str, Any]] = []
+    sizes = [int(size) for size in (options.sizes or (SIZES if options.folder else "3000")).split(",")]
+    rows = rows_of(options.json, options.hubs, sizes)
     with tempfile.TemporaryDirectory() as temporary:
-        for size in map(int, sizes.split(",")):
+        for size in sizes:
             place = make_pair(options.folder or Path(temporary), size, options.hubs)
             command = [sys.executable, __file__, "--once", str(place)]
             answer = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-            rows.append(json.loads(answer.splitlines()[-1]))
-            print(json.dumps(rows[-1]), flush=True)
+            row = {**json.loads(answer.splitlines()[-1]), "commit": describe_run()["commit"]}
+            print(json.dumps(row), flush=True)
+            rows = sorted([*rows, row], key=lambda row: row["entities"])
             if size in LIMITS:
                 seconds, memory = LIMITS[size]
-                kept = rows[-1]["cpu_seconds"] <= seconds and rows[-1]["peak_memory_mb"] <= memory
+                kept = row["cpu_seconds"] <= seconds and row["peak_memory_mb"] <= memory
                 print(f"  {'within' if kept else 'beyond'} {seconds} processor seconds and {memory:,} MB", flush=True)
             grows = {name: exponent(rows, lambda row, name=name: row["stages"][name]) for name, _ in STAGES}
             grows["all"] = exponent(rows, lambda row: row["cpu_seconds"])
             grows["memory"] = exponent(rows, lambda row: row["peak_memory_mb"])
             if options.json:
-                told = f"million.py --folder DIR --sizes {sizes} --hubs {options.hubs}"
+                every = ",".join(str(row["entities"]) for row in rows)
+                told = f"million.py --folder DIR --sizes {every} --hubs {options.hubs}"
                 keep(options.json, told, rows=rows, exponents=grows, pair=PAIR, hubs=options.hubs, seed=0)
     print("  exponents", grows)
 

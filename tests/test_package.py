@@ -21,7 +21,7 @@ errors compiled_code plain_text progress peak_memory record arithmetic demo
 graph search matching clusters verdicts
 io models
 evidence evaluation
-paper agent matchers deciders
+paper agent matchers budget deciders
 views settings config plan same_values same_cells shared_columns merging result pipeline resumed serve review update
 duplicates several
 experiments commands

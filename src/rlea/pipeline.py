@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlea import peak_memory
+from rlea.budget import choose_frugality
 from rlea.deciders import DECIDERS, Decision, Inputs, checkpoint_of, is_paper, uses_candidates
 from rlea.errors import InputError
 from rlea.evaluation.string_baseline import probe_strings
@@ -71,7 +72,8 @@ def align(
     asked = AlignSettings.with_options(settings, **options)
     settings = settle(asked)
     check_settings(settings, device=device)
-    pair = keep_apart(pair, different, disjoint)
+    _, note = choose_frugality(pair, settings.memory)
+    pair = keep_apart(replace(pair, notes=(*pair.notes, note)) if note else pair, different, disjoint)
     merged = None
     if settings.cardinality != "1:1":
         from rlea.agent.merging import MergedPair

@@ -9,6 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from rlea.budget import parse_memory
 from rlea.deciders import DECIDERS, is_aligner, is_paper, uses_candidates
 from rlea.errors import InputError
 from rlea.evidence import CHANNELS, NAMES
@@ -49,6 +50,7 @@ class AlignSettings:
     joint: int = 0  # rounds in which the agent's sure links train the vectors anew
     agent: str = ""  # a file with a trained agent, in place of training one
     preset: str = ""  # of the paper's agent, in place of the agent
+    memory: str = ""  # such as 8GB: what a run of the agent on large graphs may take; no bound if empty
     gold_complete: bool = False  # of scoring: whether entities without a gold link have no counterpart
     seed: int = 0
 
@@ -121,6 +123,9 @@ def check_settings(
             raise InputError(f"unknown matcher {name!r}", remedy=suggest(name, DECIDERS))
     has_agent = any(DECIDERS[name].channels for name in names) or settings.matcher == "auto"
     check_numbers(settings)
+    parse_memory(settings.memory)
+    if settings.memory and not has_agent:
+        raise InputError("--memory is for the agent, which is not asked for", remedy="leave it out")
     check_agent(settings, names)
     uncalibrated = [name for name in names if not DECIDERS[name].channels or is_paper(replace(settings, matcher=name))]
     if settings.precision and uncalibrated:

@@ -170,6 +170,14 @@ def align(
     ] = "",
     candidates: options.Candidates = 50,
     search: options.Search = "auto",
+    memory: Annotated[
+        str,
+        typer.Option(
+            help="Memory that a run on more than 50,000 entities may take, such as 8GB: fewer pairs are looked at if "
+            "it would take more, which the run says.",
+            rich_help_panel=ADVANCED,
+        ),
+    ] = "",
     joint: Annotated[
         int,
         typer.Option(help="Rounds in which the agent's sure links train the vectors anew.", rich_help_panel=ADVANCED),
@@ -221,6 +229,7 @@ def align(
             hide=parse_hidden(hide),
             candidates=candidates,
             search=search,
+            memory=memory,
             pool=pool,
             precision=precision,
             threshold=threshold,

@@ -8,22 +8,24 @@ from collections.abc import Callable, Sequence
 from rlea.evidence import ATTRIBUTES, CHANNELS, NAMES, PARIS, STRUCTURE, VECTORS, WORDS
 from rlea.evidence.attributes.channel import attribute_channels
 from rlea.evidence.channel import Channel
-from rlea.evidence.names import NameSearches, name_channels
+from rlea.evidence.names import PROPOSALS, NameSearches, name_channels
 from rlea.evidence.paris.channel import paris_channels
 from rlea.evidence.vectors import vector_channels
-from rlea.evidence.words import word_channels
+from rlea.evidence.words import PROPOSALS_IN_LARGE, word_channels
 from rlea.graph import GraphPair, Links
 from rlea.graph.size import is_large
 from rlea.progress import Progress, silent, tick
 from rlea.search.embeddings import Embeddings
 
+IN_LARGE = (PROPOSALS, PROPOSALS_IN_LARGE)
 UNTAUGHT = (WORDS, VECTORS)  # channels that learn from no links
 
 
 class Evidence:
     """Channels of a pair. Gold links are not read.
 
-    `vectors` are embeddings that were not fitted to the seeds; each is a channel of its own.
+    `vectors` are embeddings that were not fitted to the seeds; each is a channel of its own. `proposed` says how many
+    partners names, and each kind of words, propose for an entity of a large graph.
     """
 
     def __init__(
@@ -33,16 +35,17 @@ class Evidence:
         encoder: str = "",
         vectors: Sequence[Embeddings] = (),
         progress: Progress = silent,
+        proposed: tuple[int, int] = IN_LARGE,
     ) -> None:
         self.pair, self.vectors, self.encoder = pair.without_gold, list(vectors), encoder
         self.seconds: dict[tuple[str, bytes], float] = {}  # that making each took
         self.asked: set[tuple[str, bytes]] = set()  # which were used; whoever counts costs may clear it
         self._kept: dict[tuple[str, bytes], list[Channel]] = {}
-        self._searches = NameSearches()
+        self._searches = NameSearches(proposed[0])
         # How each is made, from links that it may learn from.
         self._makers: dict[str, Callable[[Links], list[Channel]]] = {
             NAMES: lambda links: name_channels(self.pair, links, encoder, progress, self._searches),
-            WORDS: lambda links: word_channels(self.pair, progress),
+            WORDS: lambda links: word_channels(self.pair, progress, proposed[1]),
             ATTRIBUTES: lambda links: attribute_channels(self.pair, links, progress),
             PARIS: lambda links: paris_channels(self.pair, links, progress),
             VECTORS: lambda links: vector_channels(self.vectors, *self.pair.entity_ids, progress),

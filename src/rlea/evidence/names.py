@@ -30,7 +30,9 @@ MOST_VISITS = 4000
 class NameSearches:
     """The last search by name. What links teach of names is often nothing new, and a search takes minutes."""
 
-    def __init__(self) -> None:
+    def __init__(self, proposed: int = PROPOSALS) -> None:
+        """In large graphs so many partners are looked for."""
+        self._proposed = proposed
         self._names: tuple[tuple[str, ...], tuple[str, ...]] | None = None
         self._found: NameSearch | None = None
 
@@ -41,9 +43,10 @@ class NameSearches:
         if self._found is None or self._names != (source, target):
             self._found = None  # first: two of them would be held
             called = replace(pair.source, names=Texts.of(source)), replace(pair.target, names=Texts.of(target))
-            most = MOST_VISITS if is_large(len(source), len(target)) else None
+            large = is_large(len(source), len(target))
+            count, most = (self._proposed, MOST_VISITS) if large else (PROPOSALS, None)
             named = replace(pair, source=called[0], target=called[1])
-            self._found = search_names(named, *pair.entity_ids, PROPOSALS, most_visits=most, progress=progress)
+            self._found = search_names(named, *pair.entity_ids, count, most_visits=most, progress=progress)
             self._names = source, target
         return self._found
 

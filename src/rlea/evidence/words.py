@@ -148,8 +148,11 @@ def _weigh(source: Any, target: Any) -> Embeddings:
     return Embeddings(both[:num_source], both[num_source:], name="words", measure="inner")
 
 
-def word_channels(pair: GraphPair, progress: Progress) -> list[Channel]:
-    """The words of an entity, these with its neighbours' words, its letters, and its codes."""
+def word_channels(pair: GraphPair, progress: Progress, proposed: int = PROPOSALS_IN_LARGE) -> list[Channel]:
+    """The words of an entity, these with its neighbours' words, its letters, and its codes.
+
+    In large graphs each of them proposes so many partners for an entity.
+    """
     channels = []
     columns = {
         "words": "similarity of the shared words",
@@ -164,7 +167,7 @@ def word_channels(pair: GraphPair, progress: Progress) -> list[Channel]:
         tick(column)
         info: dict[str, Any] = {"words": int(vectors.source.shape[1])}
         if is_large(pair.source.num_entities, pair.target.num_entities):
-            by_terms = search_terms(vectors, PROPOSALS_IN_LARGE)
+            by_terms = search_terms(vectors, proposed)
             found = by_terms.pairs
             info |= {"recall": round(by_terms.recall, 4), "sampled": by_terms.sampled}
         else:
