@@ -740,6 +740,29 @@ def width_table() -> str:
     return slim(markdown_table(["first pass", "width", "links", "right", "as in the sequential one", "rounds"], lines))
 
 
+def million_table() -> str:
+    """Stages in rows, sizes in columns, and by which power of the size each grows."""
+    record = load("million.json")
+    rows, grows = record["rows"], record["exponents"]
+
+    def power(name: str) -> str:
+        return "" if grows.get(name) is None else f"{grows[name]:.2f}"
+
+    lines = [[name, *(f"{row['stages'][name]:,.0f}" for row in rows), power(name)] for name in rows[0]["stages"]]
+    lines.append(["**processor seconds**", *(f"{row['cpu_seconds']:,.0f}" for row in rows), power("all")])
+    lines.append(["seconds by the clock", *(f"{row['seconds']:,.0f}" for row in rows), ""])
+    lines.append(["load of the machine", *(f"{row['load']:.1f}" for row in rows), ""])
+    lines.append(["**peak memory, MB**", *(f"{row['peak_memory_mb']:,}" for row in rows), power("memory")])
+    lines.append(["triples a side", *(f"{row['triples']:,}" for row in rows), ""])
+    lines.append(["edges of the largest hub", *(f"{row['largest_degree']:,}" for row in rows), ""])
+    lines += [[name, *(share(row[name]) for row in rows), ""] for name in ("precision", "recall")]
+    lines.append(["**F1**", *(share(row["f1"]) for row in rows), ""])
+    for name in rows[-1]["recall_of_searches"]:
+        found = (row["recall_of_searches"].get(name) for row in rows)
+        lines.append([f"recall of the search by {name}", *("" if one is None else share(one) for one in found), ""])
+    return slim(markdown_table(["entities a side", *(f"{row['entities']:,}" for row in rows), "grows by"], lines))
+
+
 def main() -> None:
     pages = {
         ROOT / "README.md": {
@@ -775,7 +798,7 @@ def main() -> None:
         ROOT / "docs" / "serve.md": {"reconcile": reconcile_table, "reconcile-cost": reconcile_cost},
         ROOT / "docs" / "review.md": {"review-size": review_size, "review-cost": review_cost, "live-cost": live_cost},
         ROOT / "docs" / "scale.md": {"supersteps": supersteps_table, "widths": width_table},
-        ROOT / "docs" / "search.md": {"reading": reading_table},
+        ROOT / "docs" / "search.md": {"reading": reading_table, "million": million_table},
         ROOT / "docs" / "update.md": {"update-cost": update_cost},
         ROOT / "docs" / "questions.md": {"questions": question_table, "question-gains": question_gain_table},
     }

@@ -21,7 +21,7 @@ errors compiled_code plain_text progress tasks peak_memory record arithmetic dem
 graph search matching clusters verdicts
 io models
 evidence evaluation
-paper agent matchers deciders
+paper agent matchers budget deciders
 scale
 views settings config plan same_values same_cells shared_columns merging result pipeline resumed serve review update
 duplicates several

@@ -48,15 +48,3 @@ def test_seeds_that_are_rather_wrong_than_right_are_none(confidence, count):
     )
     assert told == (count == 1)
     assert len(pair.test) == 10  # links to be scored with are not believed for it
-
-
-def test_a_graph_that_is_too_large_for_all_evidence_says_so(monkeypatch):
-    monkeypatch.setattr("rlea.settings.MOST_FUSED", 10)
-    monkeypatch.setattr("rlea.pipeline.MOST_FUSED", 10)
-    graph = {"triples": [(f"http://a/Q{n}", "next", f"http://a/Q{(n + 1) % N}") for n in range(N)]}
-    nameless = {"triples": [(f"{n}", "next", f"{(n + 1) % N}") for n in range(N)]}
-    result = rlea.align(rlea.read(graph, nameless))
-    (note,) = [one for one in result.summary()["notes"] if "by names alone" in one]
-    assert note.startswith("a graph has more than 10 entities")
-    assert f"{N} of {N} source entities and {N} of {N} target entities have codes or nothing for names" in note
-    assert not [one for one in rlea.align(rlea.read(graph, graph), matcher="mutual").pair.notes if "alone" in one]

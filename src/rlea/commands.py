@@ -207,7 +207,7 @@ def train_to_file(
         check_writable(curves / "events")
         load_tensorboard()
     pair = read_pair(folder, fold)
-    settings = settle(settings, pair)
+    settings = settle(settings)
     inputs = make_inputs(pair, settings, progress, device, checkpoint)
     agent: Agent | Aligner
     with inputs.clock("train"):

@@ -304,11 +304,15 @@ def tell_channels(channels: Sequence[Channel]) -> list[dict[str, Any]]:
 
 def train_agent(inputs: Inputs) -> tuple[Aligner, list[Embeddings], dict[str, Any]]:
     """A fitted agent (trained here, or loaded from a file), the vectors that it goes with, and facts for the record."""
-    from rlea.agent.agent import Aligner
+    from rlea.agent.agent import AgentSettings, Aligner
     from rlea.agent.joint import train_jointly
+    from rlea.budget import choose_frugality, frugal_settings
+    from rlea.evidence.collect import Evidence
 
     settings, pair, progress = inputs.settings, inputs.pair, inputs.progress
-    fresh = Aligner(channels=settings.used_channels, encoder=settings.encoder, seed=settings.seed)
+    level, _ = choose_frugality(pair, settings.memory)
+    own = None if level is None else frugal_settings(AgentSettings(), level)
+    fresh = Aligner(channels=settings.used_channels, encoder=settings.encoder, seed=settings.seed, settings=own)
     if settings.joint:
         with inputs.clock("train"):
             joint = train_jointly(pair, inputs.embed_again, settings.joint, fresh, progress=progress)
@@ -321,7 +325,12 @@ def train_agent(inputs: Inputs) -> tuple[Aligner, list[Embeddings], dict[str, An
         info |= {"hidden_note": notes[0]} if notes else {}
     with inputs.clock("train"):
         if not settings.agent:
-            return fresh.fit(pair, vectors, progress=progress), vectors, info
+            evidence = None
+            if level is not None:
+                free = [part for part in vectors if not part.is_fitted]
+                more: dict[str, Any] = {"encoder": settings.encoder, "vectors": free, "progress": progress}
+                evidence = Evidence(pair, **more, proposed=(level.names, level.words))
+            return fresh.fit(pair, vectors, evidence=evidence, progress=progress), vectors, info
         agent = Aligner.load(settings.agent)
         fitted = [part for part in vectors if part.is_fitted]
         if len(agent.weights.vectors) != len(fitted) or (fitted and len(pair.valid)):

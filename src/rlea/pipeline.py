@@ -12,18 +12,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlea import peak_memory
+from rlea.budget import choose_frugality
 from rlea.deciders import DECIDERS, Decision, Inputs, checkpoint_of, is_paper, uses_candidates
 from rlea.errors import InputError
 from rlea.evaluation.string_baseline import probe_strings
 from rlea.graph import GraphPair, choose_pool
 from rlea.graph.masking import hide
-from rlea.graph.names import is_name
 from rlea.io.apart import keep_apart
 from rlea.io.read import read
 from rlea.models import MODELS
 from rlea.progress import Progress, counted, silent, ticking
 from rlea.result import Overlap, Result, check_identifiers, check_output, write
-from rlea.settings import MOST_FUSED, AlignSettings, check_settings, settle
+from rlea.settings import AlignSettings, check_settings, settle
 
 if TYPE_CHECKING:
     from rlea.agent.merging import MergedPair
@@ -74,12 +74,11 @@ def align(
     True
     """
     asked = AlignSettings.with_options(settings, **options)
-    settings = settle(asked, pair)
+    settings = settle(asked)
     check_settings(settings, device=device)
     check_cluster(settings, cluster, work)
-    if asked.matcher == "auto" and settings.matcher == "best-first":
-        pair = replace(pair, notes=(*pair.notes, names_alone(pair)))
-    pair = keep_apart(pair, different, disjoint)
+    _, note = choose_frugality(pair, settings.memory)
+    pair = keep_apart(replace(pair, notes=(*pair.notes, note)) if note else pair, different, disjoint)
     merged = None
     if settings.cardinality != "1:1":
         from rlea.agent.merging import MergedPair
@@ -114,18 +113,6 @@ def check_cluster(settings: AlignSettings, cluster: str, work: str | Path | None
         raise InputError(f"{what} done by one process", remedy="use --matcher fused, or leave --cluster out")
 
 
-def names_alone(pair: GraphPair) -> str:
-    """The note that a pair is too large for all evidence by default, and what the names leave out."""
-    without = []
-    for side, graph in (("source", pair.source), ("target", pair.target)):
-        named = sum(map(is_name, graph.names, graph.entities))
-        if named < graph.num_entities:
-            without.append(f"{graph.num_entities - named:,} of {graph.num_entities:,} {side} entities")
-    text = f"a graph has more than {MOST_FUSED:,} entities, so links are found by names alone"
-    text += f", and {' and '.join(without)} have codes or nothing for names" if without else ""
-    return f"{text}; --matcher fused takes all evidence, and more time and memory"
-
-
 def compare(
     pair: GraphPair,
     deciders: str | Sequence[str],
@@ -153,7 +140,7 @@ def compare(
     ranks = None
     for number, name in enumerate(names):
         progress("matchers", number, len(names), name)
-        own = inputs.begin(settle(replace(settings, matcher=name), pair))
+        own = inputs.begin(settle(replace(settings, matcher=name)))
         result = conclude(pair, own, decide(own), ranks)
         ranks = ranks or result.ranks
         yield result

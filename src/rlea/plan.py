@@ -48,7 +48,7 @@ WRITING = {"write": (2.0, 0.0)}
 
 def plan_stages(pair: GraphPair, settings: AlignSettings) -> dict[str, float]:
     """The stages of a run in their order, with the seconds that each may take; empty where that is not known."""
-    settings = settle(settings, pair)
+    settings = settle(settings)
     if settings.joint or is_paper(settings):
         return {}
     if settings.matcher == "paris":

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rlea.budget import parse_memory
 from rlea.deciders import DECIDERS, is_aligner, is_paper, uses_candidates
 from rlea.errors import InputError
 from rlea.evidence import CHANNELS, NAMES
@@ -17,10 +18,6 @@ from rlea.io.readers.links import check_cardinality
 from rlea.models import MODELS
 from rlea.models.embed import check_hidden
 
-if TYPE_CHECKING:
-    from rlea.graph import GraphPair
-
-MOST_FUSED = 100_000  # entities of the larger graph up to which `auto` takes all evidence
 SEARCHES = ("auto", "exact", "approximate")
 KEPT = ("auto", "worthwhile", "all")
 
@@ -35,7 +32,7 @@ class AlignSettings:
     ('names',)
     """
 
-    matcher: str = "auto"  # all evidence; best-first where the graphs are very large
+    matcher: str = "auto"  # all evidence
     # Models or files of vectors: channels of the agent, one of them for the candidates of other matchers.
     embedding: tuple[str, ...] = ()
     channels: tuple[str, ...] = ()  # of evidence that the agent uses; the matcher's own if none is named
@@ -53,6 +50,7 @@ class AlignSettings:
     joint: int = 0  # rounds in which the agent's sure links train the vectors anew
     agent: str = ""  # a file with a trained agent, in place of training one
     preset: str = ""  # of the paper's agent, in place of the agent
+    memory: str = ""  # such as 8GB: what a run of the agent on large graphs may take; no bound if empty
     gold_complete: bool = False  # of scoring: whether entities without a gold link have no counterpart
     seed: int = 0
 
@@ -85,11 +83,10 @@ class AlignSettings:
 # ---- what is left open -----------------------------------------------------------------------------------------------
 
 
-def settle(settings: AlignSettings, pair: GraphPair) -> AlignSettings:
-    """The same settings with the matcher and the embedding that `auto` and none stand for on this pair."""
+def settle(settings: AlignSettings) -> AlignSettings:
+    """The same settings with the matcher and the embedding that `auto` and none stand for."""
     if settings.matcher == "auto":
-        size = max(pair.source.num_entities, pair.target.num_entities)
-        settings = replace(settings, matcher="fused" if size <= MOST_FUSED else "best-first")
+        settings = replace(settings, matcher="fused")
     decider = DECIDERS.get(settings.matcher)
     is_taught = settings.agent and not is_paper(settings)  # its file says what it learned from
     if decider is not None and decider.needs_vectors and not settings.embedding and not is_taught:
@@ -124,9 +121,11 @@ def check_settings(
     for name in names:
         if name not in DECIDERS:
             raise InputError(f"unknown matcher {name!r}", remedy=suggest(name, DECIDERS))
-    # The settings alone do not say what `auto` will be: all evidence, unless the graphs are very large.
     has_agent = any(DECIDERS[name].channels for name in names) or settings.matcher == "auto"
     check_numbers(settings)
+    parse_memory(settings.memory)
+    if settings.memory and not has_agent:
+        raise InputError("--memory is for the agent, which is not asked for", remedy="leave it out")
     check_agent(settings, names)
     uncalibrated = [name for name in names if not DECIDERS[name].channels or is_paper(replace(settings, matcher=name))]
     if settings.precision and uncalibrated:

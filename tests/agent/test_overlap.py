@@ -314,6 +314,15 @@ def test_what_quarters_never_show_doubles():
     assert np.count_nonzero(grown.scores >= 0) == pytest.approx(40, abs=1)
 
 
+def test_rivals_may_grow_more_than_once():
+    halves, quarters, true = best_of(20), best_of(10), best_of(80)
+    grown = [grow(halves, quarters, times=times) for times in (0, 1, 2)]
+    for level in (0.5, 0.7, 0.9):
+        wanted = np.quantile(true.scores, level)
+        off = [abs(np.quantile(one.scores, level) - wanted) for one in grown]
+        assert off[2] < off[1] < off[0]
+
+
 def test_what_does_not_depend_on_rivals_stays():
     halves, quarters = best_of(20), best_of(20, seed=1)
     for level in (0.1, 0.5, 0.9, 0.97):

@@ -281,3 +281,18 @@ def test_what_is_missing_or_of_another_shape_is_refused(name, change):
         state[name] = change(state[name])
     with pytest.raises(ValueError, match=f"{name} is missing or has another shape|the number of members"):
         PairScorer(5, replace(SMALL, bends=2), parts=2).load_state(state)
+
+
+@pytest.mark.parametrize("unseen", [None, 1])
+def test_without_networks_a_logit_is_a_sum_over_features_added_channel_by_channel(unseen):
+    scorer = randomised(settings=replace(SMALL, bends=3, epochs=0), parts=3)
+    features, priorities = some_pairs(200)
+    scorer.measure(features, features[::3])
+    assert not scorer.is_linear
+    scorer.weights[:] = 0
+    assert scorer.is_linear
+    logits = np.zeros(200, np.float32)
+    for first, stop in ((0, 2), (2, 5)):
+        scorer.add_columns(logits, np.ascontiguousarray(features[:, first:stop]), first, unseen)
+    scorer.add_priorities(logits, priorities, unseen)
+    np.testing.assert_allclose(logits, scorer.logits(features, priorities, unseen), rtol=1e-4, atol=1e-4)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from rlea.graph.hubs import prune_hubs
+from planted import make_graph
+from rlea.graph.hubs import CROWD, prune_crowds, prune_hubs
 from small_graphs import build, relations
 
 # A crowd of 12 around "hub" by "in", one of 5 from "list" by "has", and a chain.
@@ -34,3 +35,11 @@ def test_entities_names_and_relations_keep_their_numbers():
 def test_graphs_of_nothing_or_little_stay():
     for graph in (build([("a", "r", "b")]), build(entities=["a"])):
         assert prune_hubs(graph) is graph
+
+
+def test_crowds_go_at_any_size():
+    graph = make_graph(triples=[(f"e{n:05}", "in", "hub") for n in range(CROWD + 1)] + [("e00001", "knows", "e00002")])
+    assert prune_crowds(graph).num_triples == 1
+    few = make_graph(triples=[(f"e{n:05}", "in", "hub") for n in range(CROWD)])
+    assert prune_crowds(few) is few
+    assert prune_crowds(make_graph(entities=["a"])).num_triples == 0

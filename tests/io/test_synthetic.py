@@ -185,6 +185,21 @@ def test_some_entities_have_no_name():
     assert both == pytest.approx(0.04, abs=0.02)  # either side by itself
 
 
+def test_hubs_have_as_many_edges_as_asked_for_and_nothing_else_changes():
+    plain, crowded = make(PLAIN), make(replace(PLAIN, hubs=2, hub_edges=300))
+    for before, graph in ((plain.source, crowded.source), (plain.target, crowded.target)):
+        assert graph.names == before.names
+        assert told(before) <= told(graph)
+        more = np.array(sorted(told(graph) - told(before)), dtype=object)
+        tails, counts = np.unique(more[:, 2].astype(int), return_counts=True)
+        assert len(tails) == 2
+        assert ((counts > 250) & (counts <= 300)).all()  # some were there before
+        assert len(set(more[:, 1])) == 1
+    assert translated(crowded) == told(crowded.target)
+    whole = make(replace(PLAIN, hubs=1, hub_edges=10**6)).source  # every other entity once
+    assert np.bincount(whole.triples[:, 2]).max() >= 999
+
+
 def test_links_are_split_by_the_shares_asked_for():
     pair = make(replace(PLAIN, seeds=0.3, valid=0.2, dangling=0.1))
     assert (len(pair.train), len(pair.valid), len(pair.test)) == (270, 180, 450)

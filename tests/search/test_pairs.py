@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlea.search.pairs import Pairs, discount_hubs, find_pairs, is_near, leads, mean_of_best
+from rlea.search.pairs import Pairs, discount_hubs, find_pairs, is_around, is_near, leads, mean_of_best
 
 
 def test_leads_by_hand():
@@ -80,3 +80,12 @@ def test_find_pairs(rows, random):
     places = find_pairs(pairs, source, target)
     found = list(zip(pairs.source_ids[places].tolist(), pairs.target_ids[places].tolist(), strict=True))
     assert found == asked
+
+
+def test_around_some_entities_are_their_pairs_and_those_of_their_rivals():
+    pairs = Pairs.of(np.array([0, 1, 1, 2, 3, 4]), np.array([0, 0, 1, 1, 2, 3]))
+    found = pairs.some(is_around(pairs, np.array([0], np.int32), np.array([3], np.int32)))
+    assert list(zip(found.source_ids.tolist(), found.target_ids.tolist(), strict=True)) == [(0, 0), (1, 0), (4, 3)]
+    nobody = np.zeros(0, np.int32)
+    assert not is_around(pairs, nobody, nobody).any()
+    assert len(is_around(Pairs.empty(), np.array([7], np.int32), nobody)) == 0

@@ -23,11 +23,11 @@ from numpy.typing import NDArray
 from rlea.agent.bootstrap import ENOUGH_SEEDS, Bootstrap, are_enough, bootstrap, count_votes
 from rlea.agent.calibration import Calibration, log_odds
 from rlea.agent.features import SIGNS, Features
-from rlea.agent.holdout import HeldOut, HoldoutSettings, hold_out, unseeded
+from rlea.agent.holdout import HeldOut, HoldoutSettings, hold_out, hold_out_together, unseeded
 from rlea.agent.kept import Rating
 from rlea.agent.learning import Examples, all_and_true, supervise
 from rlea.agent.memory import Graphs
-from rlea.agent.null_model import Played, Player, play_null
+from rlea.agent.null_model import Played, Player, open_pairs, play_null
 from rlea.agent.overlap import RightLinks, shift_share, shift_to
 from rlea.agent.pair_scorer import PairScorer, ScorerSettings
 from rlea.agent.passes import (
@@ -47,16 +47,25 @@ from rlea.agent.representative import are_like_the_rest, share_found
 from rlea.agent.verification import STAGES, KnownGame, Verified, believed, verify_games
 from rlea.errors import InputError
 from rlea.evidence import CHANNELS, STRUCTURE, VECTORS
-from rlea.evidence.channel import Channel, ScoreTable, allowed, describe_pairs, join_proposals, silent_channel
+from rlea.evidence.channel import (
+    Channel,
+    ScoreTable,
+    allowed,
+    describe_by_channel,
+    describe_pairs,
+    join_proposals,
+    silent_channel,
+)
 from rlea.evidence.collect import Evidence
 from rlea.evidence.vectors import Csls, vector_channels
 from rlea.evidence.words import CODES
 from rlea.graph import GraphPair, Ids, Links, choose_pool
+from rlea.graph.size import is_large
 from rlea.io.agent_files import check_like, load_agent_file, save_agent_file, whole_agent
 from rlea.matching import Matching, keep_sure
 from rlea.progress import Progress, silent
 from rlea.search.embeddings import Embeddings
-from rlea.search.pairs import Floats, Pairs, find_pairs, is_near, leads, numbers
+from rlea.search.pairs import Floats, Pairs, find_pairs, is_around, is_near, leads, numbers
 
 FORMAT = "rlea aligner 4"
 FEW_SEEDS = 100  # from so many on the pair scorer and the confidences are learned, from seeds and not from pseudo-seeds
@@ -238,9 +247,12 @@ class Aligner:
         self._forget()
         evidence = self._evidence_for(pair, vectors, evidence, progress)
         start = self._start(evidence, pair.train)
-        games = hold_out(Graphs.of_pair(pair), start.links, len(start.seeds), self.settings.holdout)
+        hold = hold_out_together if _is_large(pair) else hold_out
+        games = hold(Graphs.of_pair(pair), start.links, len(start.seeds), self.settings.holdout)
         if games:
-            self._learn(evidence, start, games, progress)
+            # Null models will say how sure links are, unless fitted vectors or channels of one's own have a part.
+            by_null = type(evidence) is Evidence and not any(part.is_fitted for part in vectors)
+            self._learn(evidence, start, games, progress, is_calibrated=not (_is_large(pair) and by_null))
         self.is_fitted = True
         if any(part.is_fitted for part in vectors):
             self.choose(pair, vectors, progress=progress)
@@ -267,30 +279,53 @@ class Aligner:
         self._started = evidence, seeds, start
         return start
 
-    def _learn(self, evidence: Evidence, start: Bootstrap, games: list[HeldOut], progress: Progress) -> None:
+    def _learn(
+        self, evidence: Evidence, start: Bootstrap, games: list[HeldOut], progress: Progress, *, is_calibrated: bool
+    ) -> None:
+        """Both scorers and the calibration. Games of one problem (`hold_out_together`) are played once for all parts.
+
+        Without `is_calibrated`, games from pseudo-seeds are not played: all they would give is a calibration.
+        """
+        is_one = all(game.problem is games[0].problem for game in games)
         found = []
-        for game in games:
+        for game in games[:1] if is_one else games:
             evidence.prepare(game.problem.seeds, start.links, self.channels)
-        for part, game in enumerate(games):
+        for part, game in enumerate(games[:1] if is_one else games):
             progress("agent: evidence", part, len(games))
             found.append(self._collect(evidence, start, game.problem.seeds))
         self.layout = layout_of([*self._collect(evidence, start, start.seeds), *(c for part in found for c in part)])
         channels = [self._arrange(part) for part in found]
-        proposals = [self._proposals(game.problem, part) for game, part in zip(games, channels, strict=True)]
+        proposals = [
+            self._proposals(game.problem, part) for game, part in zip(games[: len(channels)], channels, strict=True)
+        ]
+        if is_one:  # features of the pairs that are learned from, and of their rivals
+            asked = Links.union([game.links for game in games])
+            proposals = [part.some(is_around(part, asked.source_ids, asked.target_ids)) for part in proposals]
         described = [describe_pairs(part, pairs) for part, pairs in zip(channels, proposals, strict=True)]
         progress("agent: evidence", len(games), len(games))
         progress("agent: channels", 0, 1)
-        self._learn_channels(start, games, channels, proposals, described)
+        times = len(games) if is_one else 1
+        self._learn_channels(start, games, channels * times, proposals * times, described * times)
         if self.channel_scorer is None and len(start.seeds) < FEW_SEEDS:  # no held-out pair was ever proposed
             return
         if len(start.seeds) >= FEW_SEEDS:
             games = [_keep_links(game, start.seeds) for game in games]
+        elif not is_calibrated:
+            return
         for part, game in enumerate(games):
-            progress("agent: games", part, len(games))
-            prior = self._prior(game.problem, channels[part], unseen=part, described=(proposals[part], described[part]))
-            first = play_fixed(game.problem, self.settings.passes, prior)
+            if is_one and part:
+                first = games[0].first
+            else:
+                progress("agent: games", part, len(games))
+                known = None if is_one else (proposals[part], described[part])
+                prior = self._prior(game.problem, channels[part], unseen=None if is_one else part, described=known)
+                first = play_fixed(game.problem, self.settings.passes, prior)
             games[part] = replace(game, first=first, decisions=first)
-        told = [self._describe(channels[part], game.first.pairs, part) for part, game in enumerate(games)]
+        del proposals, described
+        if is_one:
+            told = [self._describe(channels[0], games[0].first.pairs)] * len(games)
+        else:
+            told = [self._describe(channels[part], game.first.pairs, part) for part, game in enumerate(games)]
         # Pseudo-seeds are the easy links: a scorer learned from them misjudges the others (docs/agent.md).
         if STRUCTURE in self.channels and len(start.seeds) >= FEW_SEEDS:
             self._learn_pairs(start, games, told, progress)
@@ -323,9 +358,12 @@ class Aligner:
         seen: list[list[Examples]] = [[] for _ in games]
         for state in range(self.settings.states):
             progress("agent: supervision", state, self.settings.states)
-            for own, game, what in zip(seen, games, told, strict=True):
-                features = features_of(game.problem, self.settings.passes, game.decisions)
-                own.append(game.examples(combine(features, game.decisions.pairs, what, self.settings.passes)))
+            every: Features | None = None
+            for place, (own, game, what) in enumerate(zip(seen, games, told, strict=True)):
+                if every is None or not _is_same(games, place):
+                    features = features_of(game.problem, self.settings.passes, game.decisions)
+                    every = combine(features, game.decisions.pairs, what, self.settings.passes)
+                own.append(game.examples(every))
             parts = [Examples.join(own) for own in seen]
             if not sum(len(part.priorities) for part in parts):
                 return
@@ -333,20 +371,31 @@ class Aligner:
                 self.pair_scorer = self._make_scorer(parts, self.settings.pair_scorer)
             self._note(f"pairs {state}", supervise(self.pair_scorer, parts, networks=start.is_seeded))
             if state + 1 < self.settings.states:
+                states: list[Decisions] = []
                 for part, (game, what) in enumerate(zip(games, told, strict=True)):
-                    rules = self.settings.passes, game.decisions, self._score_with(what, unseen=part), self._rate
-                    games[part] = game.then(play_learned(game.problem, *rules, num_passes=1)[-1])
+                    if not _is_same(games, part):
+                        unseen = None if _is_same(games, 1) else part
+                        rules = self.settings.passes, game.decisions, self._score_with(what, unseen=unseen), self._rate
+                        states.append(play_learned(game.problem, *rules, num_passes=1)[-1])
+                    else:
+                        states.append(states[0])
+                games[:] = [game.then(state) for game, state in zip(games, states, strict=True)]
 
     def _calibrate(self, games: list[HeldOut], told: list[_Described], progress: Progress, *, is_seeded: bool) -> None:
         """Confidences from the links that held-out entities get in the end, right and wrong."""
         rows, right, num_there = [], [], 0
+        final = games[0].first
         for part, (game, what) in enumerate(zip(games, told, strict=True)):
             progress("agent: calibration", part, len(games))
             last, settings = game.first, self.settings.passes
             num_there += int(np.count_nonzero(~game.is_dangling))
-            if self.pair_scorer is not None:
-                rules = settings, last, self._score_with(what, unseen=part), self._rate
+            if self.pair_scorer is not None and _is_same(games, part):
+                last = final
+            elif self.pair_scorer is not None:
+                unseen = None if _is_same(games, 1) else part
+                rules = settings, last, self._score_with(what, unseen=unseen), self._rate
                 last = play_learned(game.problem, *rules, settings.learned)[-1]
+            final = last
             known, is_right = game.judge(last)
             rows.append(log_odds(last.pairs, last.logits)[last.places[known]])
             right.append(is_right[known])
@@ -611,7 +660,11 @@ class Aligner:
             return self._told(problem, channels, self._play(problem, channels))
 
         def replay(problem: Problem, before: Played) -> Played:
-            prior = self._prior_of_game(problem, before.channels)
+            known = None
+            if problem.is_part:  # of a large pair: by the pairs that were near the top, not by all that were proposed
+                around = open_pairs(before.decisions.pairs, problem)
+                known = around, describe_pairs(before.channels, around)
+            prior = self._prior_of_game(problem, before.channels, described=known)
             decisions = replay_fixed(problem, self.settings.passes, prior, before.decisions)
             return self._told(problem, before.channels, decisions)
 
@@ -625,9 +678,14 @@ class Aligner:
     def _known_games(self, evidence: Evidence, start: Bootstrap) -> list[KnownGame]:
         """Games without some of the seeds, by the fixed passes."""
         graphs = Graphs.of_pair(evidence.pair)
-        games = hold_out(graphs, start.links, len(start.seeds), self.settings.holdout) if len(start.seeds) else []
-        known = []
+        hold = hold_out_together if _is_large(evidence.pair) else hold_out
+        games = hold(graphs, start.links, len(start.seeds), self.settings.holdout) if len(start.seeds) else []
+        known: list[KnownGame] = []
         for part, game in enumerate(_keep_links(game, start.seeds) for game in games):
+            if _is_same(games, part):  # played already
+                places, is_right = game.judge(known[0].game.decisions)
+                known.append(KnownGame(known[0].game, places, is_right[places]))
+                continue
             channels = self._arrange(self._collect(evidence, start, game.problem.seeds))
             decisions = self._play(game.problem, channels, unseen=part)
             places, is_right = game.judge(decisions)
@@ -651,14 +709,19 @@ class Aligner:
         channels: list[Channel],
         fitted: Sequence[Channel] = (),
         unseen: int | None = None,
+        described: tuple[Pairs, Floats] | None = None,
     ) -> Prior:
         """The prior, with the weight of propagated vectors that was chosen."""
-        return replace(self._prior(problem, channels, fitted, unseen), propagation=self.weights.propagation)
+        prior = self._prior(problem, channels, fitted, unseen, described)
+        return replace(prior, propagation=self.weights.propagation)
 
     def _told(
         self, problem: Problem, channels: list[Channel], decisions: Decisions, unseen: int | None = None
     ) -> Played:
         """A game with what channels say of its links, and what they make of all pairs that were candidates."""
+        if is_large(problem.graphs.num_source, problem.graphs.num_target) and not problem.is_part:
+            features, logits = self._describe_some_of(channels, decisions.pairs, decisions.places, unseen)
+            return Played(problem, channels, decisions, features, logits)
         what = self._describe(channels, decisions.pairs, unseen)
         return Played(problem, channels, decisions, what.features[decisions.places], what.logits)
 
@@ -770,7 +833,8 @@ class Aligner:
         csls = [part.csls for part in fitted if part.csls is not None]
         if not channels:
             return Prior(proposals, csls=csls, structure=structure)
-        logits = self._describe(channels, proposals, unseen, features).logits
+        large = is_large(problem.graphs.num_source, problem.graphs.num_target) and not problem.is_part
+        logits = self._logits(channels, proposals, unseen, features, large)
         near = near_best(proposals, logits, csls, settings.kept)
         kept = proposals.some(near)
         known = ScoreTable(kept, logits[near])
@@ -778,7 +842,7 @@ class Aligner:
         def score(pairs: Pairs) -> Floats:
             if np.array_equal(numbers(pairs), numbers(kept)):  # the first pass: leads were over all proposals
                 return known(pairs)
-            return self._describe(channels, pairs, unseen).logits
+            return self._logits(channels, pairs, unseen, None, large)
 
         lowest = float(np.quantile(logits, LOWEST)) if len(logits) else 0.0
         return Prior(kept, score, lowest, csls, structure)
@@ -798,6 +862,37 @@ class Aligner:
         best, votes, _ = count_votes(channels)
         logits = ScoreTable(best, votes)(pairs) * np.float32(self.settings.votes)
         return _Described(features, logits - np.float32(self.settings.votes / 2))
+
+    def _logits(
+        self, channels: list[Channel], pairs: Pairs, unseen: int | None, features: Floats | None, large: bool
+    ) -> Floats:
+        """The channel logits of pairs alone."""
+        if large and features is None:
+            return self._describe_some_of(channels, pairs, np.zeros(0, np.int64), unseen)[1]
+        return self._describe(channels, pairs, unseen, features).logits
+
+    def _describe_some_of(
+        self, channels: list[Channel], pairs: Pairs, places: NDArray[np.int64], unseen: int | None
+    ) -> tuple[Floats, Floats]:
+        """The features of the pairs at some places, and the logits of all: never the features of all at once."""
+        scorer = self.channel_scorer
+        if scorer is not None and not scorer.is_linear:
+            what = self._describe(channels, pairs, unseen)
+            return what.features[places], what.logits
+        logits, priorities = np.zeros(len(pairs), np.float32), np.zeros(len(pairs), np.float32)
+        kept, first = [np.zeros((len(places), 0), np.float32)], 0
+        for columns in describe_by_channel(channels, pairs):
+            kept.append(columns[places])
+            if scorer is not None:
+                scorer.add_columns(logits, columns, first, unseen)
+                priorities += columns[:, -2] + columns[:, -1]
+            first += columns.shape[1]
+        if scorer is not None:
+            scorer.add_priorities(logits, priorities, unseen)
+        else:
+            best, votes, _ = count_votes(channels)
+            logits = (ScoreTable(best, votes)(pairs) - np.float32(0.5)) * np.float32(self.settings.votes)
+        return np.concatenate(kept, axis=1), logits
 
     def _score_with(
         self, what: _Described, add: Floats | None = None, unseen: int | None = None
@@ -889,6 +984,15 @@ class Aligner:
         agent.weights = Weights(**{**weights, "vectors": tuple(weights["vectors"])})
         agent.history, agent.is_fitted = about["history"], True
         return agent
+
+
+def _is_large(pair: GraphPair) -> bool:
+    return is_large(pair.source.num_entities, pair.target.num_entities)
+
+
+def _is_same(games: Sequence[HeldOut], place: int) -> bool:
+    """Whether a game is the one that was played before it: another part of the links, held out of one problem."""
+    return 0 < place < len(games) and games[place].problem is games[place - 1].problem
 
 
 def near_best(pairs: Pairs, logits: Floats, csls: Sequence[Csls], kept: int) -> NDArray[np.bool_]:

@@ -117,6 +117,32 @@ def hold_out(graphs: Graphs, links: Links, num_seeds: int, settings: HoldoutSett
     return games
 
 
+def hold_out_together(graphs: Graphs, links: Links, num_seeds: int, settings: HoldoutSettings) -> list[HeldOut]:
+    """The same for large graphs: all parts are held out of one problem, which is played once for them all.
+
+    Half of the seeds stay known at least, and as many links are learned from as in games of their own.
+    """
+    if len(links) < 2 * settings.parts:
+        return []
+    random = np.random.default_rng(3)
+    order = np.lexsort((draw(links, LEARNED), np.arange(len(links)) >= num_seeds))  # seeds first
+    held = order[: min(settings.parts * settings.most, num_seeds // 2)]
+    pseudo = order[num_seeds:][: settings.parts * settings.most - len(held)]
+    some = np.sort(np.concatenate([held, pseudo]))
+    certain = np.setdiff1d(np.arange(num_seeds), held)
+    known = Links.of(links.source_ids[certain], links.target_ids[certain])
+    asked = Links.of(links.source_ids[some], links.target_ids[some])
+    is_dangling = draw(asked, DANGLING) < settings.dangling
+    source_ids = without(graphs.num_source, known.source_ids)
+    target_ids = without(graphs.num_target, np.concatenate([known.target_ids, asked.target_ids[is_dangling]]))
+    problem = Problem(graphs, known, random.permutation(source_ids), random.permutation(target_ids))
+    part_of, nothing = assign_parts(asked, settings.parts), no_decisions()
+    return [
+        HeldOut(problem, Links.of(asked.source_ids[own], asked.target_ids[own]), is_dangling[own], nothing, nothing)
+        for own in (np.flatnonzero(part_of == part) for part in range(settings.parts))
+    ]
+
+
 def assign_parts(links: Links, parts: int) -> NDArray[np.int64]:
     """The part of every link, (num_links,), at random; where parts come out very unequal, links are dealt evenly."""
     drawn = draw(links, PART)

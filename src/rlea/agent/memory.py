@@ -11,7 +11,9 @@ import numpy as np
 
 from rlea.graph import GraphPair, Ids, KnowledgeGraph, Links
 from rlea.graph.cannot_link import NO_PAIRS, CannotLink
+from rlea.graph.hubs import prune_crowds, prune_hubs
 from rlea.graph.neighbourhood import Neighbourhood
+from rlea.graph.size import is_large
 from rlea.search.pairs import Floats
 
 MAX_RELATIONS = 4000  # a side; the table of correspondences then has at most 64 M cells, 256 MB
@@ -28,6 +30,9 @@ class Graphs:
 
     @staticmethod
     def of(source: KnowledgeGraph, target: KnowledgeGraph, cannot_link: CannotLink = NO_PAIRS) -> Graphs:
+        # A match of two hubs is evidence for the pairs of all their neighbours, and for none of these much.
+        prune = prune_hubs if is_large(source.num_entities, target.num_entities) else prune_crowds
+        source, target = prune(source), prune(target)
         return Graphs(Neighbourhood.of(source, MAX_RELATIONS), Neighbourhood.of(target, MAX_RELATIONS), cannot_link)
 
     @staticmethod

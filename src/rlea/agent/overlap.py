@@ -181,12 +181,12 @@ def least_share(share: float, number: int) -> float:
     return float((middle - half) / (1 + square * one))
 
 
-def grow(halves: Scored, quarters: Scored, ratio: float = 2.0) -> Scored:
+def grow(halves: Scored, quarters: Scored, ratio: float = 2.0, times: int = 1) -> Scored:
     """Links between halves of a graph as they would be with as many rivals as in the pair.
 
     The share of entities with a link of a score or higher grows from quarters to halves by a factor that depends on
     this share: about `ratio`, that of the numbers of rivals, for rare coincidences, 1 where most find one anyway. It is
-    taken to grow so once more.
+    taken to grow so once more, or as many `times` as it takes to reach the number of rivals in the pair.
     """
     if not len(halves.scores) or not quarters.num_entities:
         return halves
@@ -201,7 +201,9 @@ def grow(halves: Scored, quarters: Scored, ratio: float = 2.0) -> Scored:
         groups = np.array_split(seen, min(GROUPS, len(seen)))
         levels = [float(np.mean(before[part])) for part in groups]
         factors = [float(np.clip(np.median(above[part] / before[part]), 1, ratio)) for part in groups]
-    grown = np.maximum.accumulate(np.minimum(above * np.interp(above, levels, factors), 1.0))
+    grown = above
+    for _ in range(times):
+        grown = np.maximum.accumulate(np.minimum(grown * np.interp(grown, levels, factors), 1.0))
     # As many scores with these shares: each where the share reaches the middle of its step.
     middles = (np.arange(len(own)) + 0.5) / len(own)
     return Scored(scores[np.minimum(np.searchsorted(grown, middles), len(scores) - 1)], len(own))

@@ -139,6 +139,39 @@ class PairScorer:
                 total[rows] += part
         return np.asarray(total / len(members), np.float32)
 
+    @property
+    def is_linear(self) -> bool:
+        """Whether there are no networks: then the logit is a sum over features."""
+        return not self.weights[:, : 1 + self.settings.hidden].any()
+
+    def add_columns(self, logits: Floats, columns: Floats, first: int, unseen: int | None = None) -> None:
+        """Add to logits, in place, what some features say, the `first` and those after it: (num_pairs, num_columns).
+
+        So the features of very many pairs need not be held at once. The sum is that of `logits` up to rounding.
+        """
+        linear = self._mean_linear(unseen)
+        for number in range(columns.shape[1]):
+            place = first + number
+            # Every feature counts by itself and by what is above each of its knots.
+            lows = np.concatenate([[-np.inf], self.knots[:, place]])
+            means = np.concatenate([[self.mean[place]], self.knot_mean[:, place]])
+            spreads = np.concatenate([[self.spread[place]], self.knot_spread[:, place]])
+            slopes = np.array([linear[2 + part * self.width + place] for part in range(len(lows))])
+            _add_column(logits, columns, number, lows, means, slopes / spreads)
+
+    def add_priorities(self, logits: Floats, priorities: Floats, unseen: int | None = None) -> None:
+        """Add to logits, in place, what the priorities say, and the bias."""
+        scale, bias = self._mean_linear(unseen)[:2]
+        logits += np.asarray(scale * priorities + bias, np.float32)
+
+    def _mean_linear(self, unseen: int | None) -> NDArray[np.float64]:
+        members = [
+            member
+            for member in range(len(self.weights))
+            if unseen is None or self.parts == 1 or self.left_out(member) == unseen
+        ]
+        return np.asarray(self.linear[members].mean(axis=0))
+
     def state(self) -> dict[str, NDArray[Any]]:
         """All that was learned, as arrays."""
         arrays = {"mean": self.mean, "spread": self.spread, "knots": self.knots}
@@ -192,6 +225,16 @@ def gradient(inputs: Floats, weights: Floats, hidden: int, errors: Floats) -> ND
 def apply_linear(inputs: Floats, priorities: Floats, linear: NDArray[np.float64]) -> Floats:
     """What a member makes of pairs before its network corrects it, (num_pairs,)."""
     return np.asarray(_apply_linear(inputs, priorities, linear))
+
+
+@numba.njit(cache=True, parallel=True)
+def _add_column(logits, columns, number, lows, means, slopes):  # type: ignore[no-untyped-def]
+    for r in numba.prange(len(logits)):
+        value = columns[r, number]
+        total = slopes[0] * (value - means[0])
+        for k in range(1, len(lows)):
+            total += slopes[k] * (max(value - lows[k], 0.0) - means[k])
+        logits[r] += np.float32(total)
 
 
 @numba.njit(cache=True)

@@ -26,6 +26,7 @@ from rlea.agent.memory import Graphs, Memory, supposed_correspondence
 from rlea.agent.propagation import PropagationSettings, propagate
 from rlea.evidence.vectors import Csls
 from rlea.graph import Ids, Links
+from rlea.graph.size import is_large
 from rlea.matching import Matching
 from rlea.progress import tick
 from rlea.search.candidates import find_candidates
@@ -35,6 +36,8 @@ from rlea.search.rows import inner_products
 
 LOWEST = 0.05  # share of the proposals that score lower than a pair that a match brings in is taken to do
 SEARCHED = 2  # every second column of propagated vectors is searched: enough to propose pairs, in half the time
+# Dimensions of a step of propagated vectors in large graphs: those of a million entities take a gigabyte a side.
+DIM_IN_LARGE = 64
 
 # Seeds below which hardly two of them are neighbours: by structure alone relations correspond as entities have them.
 FEW_FOR_RELATIONS = 1000
@@ -201,6 +204,14 @@ def play_learned(
     return passes
 
 
+def vectors_for(problem: Problem, settings: PassSettings) -> PropagationSettings:
+    """How labels are propagated in graphs of this size."""
+    own = settings.vectors
+    if is_large(problem.graphs.num_source, problem.graphs.num_target):
+        own = replace(own, dim=min(own.dim, DIM_IN_LARGE))
+    return own
+
+
 def features_of(
     problem: Problem, settings: PassSettings, decisions: Decisions, memory: Memory | None = None
 ) -> Features:
@@ -208,7 +219,7 @@ def features_of(
     memory = memory or memory_of(problem, decisions)
     pairs = decisions.pairs
     wanted = (np.unique(pairs.source_ids), np.unique(pairs.target_ids)) if problem.is_part else None
-    vectors = propagate(memory, settings.vectors, wanted)
+    vectors = propagate(memory, vectors_for(problem, settings), wanted)
     tick("features of pairs")
     return compute_features(decisions.pairs, memory, vectors, evidence_weight=settings.evidence_weight)
 
@@ -258,11 +269,10 @@ def _fixed_pass(problem: Problem, settings: PassSettings, prior: Prior, before: 
     # The first pass makes do with fewer dimensions and without a search where there are proposals: a better one is to
     # come.
     is_rough = before is None and len(prior.proposals) > 0
-    dim = settings.vectors.dim
-    vectors = None
+    own, vectors = vectors_for(problem, settings), None
     if weight > 0:
         wanted = (problem.source_ids, problem.target_ids) if problem.is_part else None
-        vectors = propagate(memory, replace(settings.vectors, dim=dim // 2 if is_rough else dim), wanted)
+        vectors = propagate(memory, replace(own, dim=own.dim // 2 if is_rough else own.dim), wanted)
         if not is_rough and len(problem.source_ids) * len(problem.target_ids) <= settings.most_searched:
             some = Embeddings(vectors[0][:, ::SEARCHED], vectors[1][:, ::SEARCHED], measure="inner")
             tick("searching")

@@ -18,7 +18,7 @@ right or wrong: the scorer learns from these as well.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,8 @@ ROUNDS = 4  # of scoring and learning
 STAGES = 3  # of judging links, the first without their neighbours; a fourth changes next to nothing
 TENTATIVE = 0.5  # belief in the best tenth of the links, at least: something must be learned from
 MOST_LEARNED = 3000  # links that slopes are learned from
+ROWS_AT_A_TIME = 1 << 16  # links rated at once
+MOST_COMPARED = 20_000  # links of a large pair that are compared with null models; the others are rated like these
 NULL_WEIGHT = 0.5  # of links without a match beside the pair's own
 
 
@@ -51,7 +53,8 @@ class NullRows:
     num_halved: int  # entities that could have had such a link
     quarters: Floats  # between halves of these halves
     num_quartered: int
-    ratio: float = 2.0  # of the number of rivals in the pair to that in halves
+    ratio: float = 2.0  # of the number of rivals in halves to that in quarters
+    growth: int = 1  # how often rivals grow so from halves to the pair
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,9 +89,13 @@ class Rater:
         """(num_links,)"""
         if not len(self.scores):
             return np.zeros(len(rows))
-        made = self.segments.columns(rows[:, self.used])
-        logits = np.mean([apply_slopes(made, one) for one in self.slopes], axis=0)
-        return np.asarray(np.round(np.interp(logits, self.scores, self.confidences), DIGITS))
+        found = np.empty(len(rows))
+        for low in range(0, len(rows), ROWS_AT_A_TIME):
+            part = slice(low, low + ROWS_AT_A_TIME)
+            made = self.segments.columns(rows[part][:, self.used])
+            logits = np.mean([apply_slopes(made, one) for one in self.slopes], axis=0)
+            found[part] = np.round(np.interp(logits, self.scores, self.confidences), DIGITS)
+        return found
 
     @staticmethod
     def of_nothing() -> Rater:
@@ -161,7 +168,10 @@ def verify_games(
     rows = [describe(game, None) for game in games]
     for stage in range(num_stages):
         of_null, of_known = _null_rows(null, rows[1:first_known]), _known_links(known, rows[first_known:])
-        found = verify(rows[0], num_entities, of_null, signs, prior, of_known)
+        if len(null.drawn):
+            found = verify_some(rows[0], num_entities, of_null, signs, prior, of_known, null.drawn)
+        else:
+            found = verify(rows[0], num_entities, of_null, signs, prior, of_known)
         if stage + 1 < num_stages:
             links = believed(own, found.confidences)
             around = [
@@ -195,7 +205,9 @@ def _null_rows(null: NullGames, rows: Sequence[Floats]) -> NullRows:
 
     taken_out, _ = joined(null.taken_out)
     places = [one.places[one.is_null] for one in null.taken_out]
-    return NullRows(taken_out, np.concatenate(places), *joined(null.halves), *joined(null.quarters), null.ratio)
+    return NullRows(
+        taken_out, np.concatenate(places), *joined(null.halves), *joined(null.quarters), null.ratio, null.growth
+    )
 
 
 def _known_links(known: Sequence[KnownGame], rows: Sequence[Floats]) -> KnownLinks | None:
@@ -244,7 +256,7 @@ def verify(
         # Of entities whose match was taken out, most that get no link found none free: that tells nothing here.
         confidences, right = rate_links(
             Scored(scores[0], num_entities),
-            grow(Scored(scores[2], null.num_halved), Scored(scores[3], null.num_quartered), null.ratio),
+            grow(Scored(scores[2], null.num_halved), Scored(scores[3], null.num_quartered), null.ratio, null.growth),
             Scored(scores[1], len(scores[1])),
             null.places,
             scores[4][known.right] if len(known.right) >= FEWEST_KNOWN else None,
@@ -263,6 +275,28 @@ def verify(
     order = np.argsort(scores[0], kind="stable")
     rater = Rater(used, segments, tuple(slopes), scores[0][order], np.round(confidences, DIGITS)[order])
     return Verified(np.round(confidences, DIGITS), right, rater)
+
+
+def verify_some(
+    rows: Floats,
+    num_entities: int,
+    null: NullRows,
+    signs: Doubles,
+    prior: Doubles,
+    known: KnownLinks | None,
+    drawn: NDArray[np.int64],
+) -> Verified:
+    """The same for very many links: some are compared with null models, and all are rated like these.
+
+    `drawn` are the places of links whose matches were taken out; they are among those that are compared.
+    """
+    more = np.random.default_rng(22).permutation(len(rows))[: max(0, MOST_COMPARED - len(drawn))]
+    some = np.union1d(drawn, more)
+    share = len(some) / max(1, len(rows))
+    own = replace(null, places=np.searchsorted(some, null.places))
+    found = verify(rows[some], round(share * num_entities), own, signs, prior, known)
+    right = RightLinks(*(value / share for value in (found.right.value, found.right.low, found.right.high)))
+    return Verified(found.rate(rows), right, found.rate)
 
 
 def _is_best(scores: Doubles) -> NDArray[np.bool_]:

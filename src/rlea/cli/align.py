@@ -117,8 +117,8 @@ def align(
     matcher: Annotated[
         str,
         typer.Option(
-            help="How pairs are decided; `rlea matchers` lists them. [cyan]auto[/cyan] is [cyan]fused[/cyan] (all "
-            "evidence), or [cyan]best-first[/cyan] over names for more than 100,000 entities.",
+            help="How pairs are decided; `rlea matchers` lists them. [cyan]auto[/cyan] is [cyan]fused[/cyan]: all "
+            "evidence.",
             rich_help_panel=DECISION,
         ),
     ] = "auto",
@@ -170,6 +170,14 @@ def align(
     ] = "",
     candidates: options.Candidates = 50,
     search: options.Search = "auto",
+    memory: Annotated[
+        str,
+        typer.Option(
+            help="Memory that a run on more than 50,000 entities may take, such as 8GB: fewer pairs are looked at if "
+            "it would take more, which the run says.",
+            rich_help_panel=ADVANCED,
+        ),
+    ] = "",
     joint: Annotated[
         int,
         typer.Option(help="Rounds in which the agent's sure links train the vectors anew.", rich_help_panel=ADVANCED),
@@ -237,6 +245,7 @@ def align(
             hide=parse_hidden(hide),
             candidates=candidates,
             search=search,
+            memory=memory,
             pool=pool,
             precision=precision,
             threshold=threshold,

@@ -55,6 +55,8 @@ def synthesize(
     ] = 0.0,
     nameless: Annotated[float, typer.Option(help="Share of entities without a name, on each side.")] = 0.0,
     dangling: Annotated[float, typer.Option(help="Share of entities without a counterpart.")] = 0.0,
+    hubs: Annotated[int, typer.Option(help="Entities that very many others refer to.")] = 0,
+    hub_edges: Annotated[int, typer.Option(help="Triples of each hub, one of every other entity at most.")] = 100_000,
     seed: Seed = 0,
     json_: Json = False,
     quiet: Quiet = False,
@@ -77,6 +79,8 @@ def synthesize(
             respell=respell,
             nameless=nameless,
             dangling=dangling,
+            hubs=hubs,
+            hub_edges=hub_edges,
             seed=seed,
         )
     answer(json_, summary, lambda: "Written: " + as_text(str(output)))

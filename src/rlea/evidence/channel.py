@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -86,14 +86,17 @@ def describe_pairs(channels: Sequence[Channel], pairs: Pairs) -> Floats:
 
     A lead is over the best other pair of the same source, and of the same target.
     """
-    columns = []
+    nothing = np.zeros((len(pairs), 0), np.float32)
+    return np.ascontiguousarray(np.concatenate([nothing, *describe_by_channel(channels, pairs)], axis=1), np.float32)
+
+
+def describe_by_channel(channels: Sequence[Channel], pairs: Pairs) -> Iterator[Floats]:
+    """The same, one channel after the other: (num_pairs, width) each."""
     for channel, finish in [(channel, begin_scores(channel, pairs)) for channel in channels]:
-        tick(channel.name)
+        tick(f"pairs by {channel.columns[0]}")
         rows = finish()
         sides = (leads(ids, rows[:, 0]) for ids in (pairs.source_ids, pairs.target_ids))
-        columns.append(np.column_stack([rows, *sides]))
-    nothing = np.zeros((len(pairs), 0), np.float32)
-    return np.ascontiguousarray(np.concatenate([nothing, *columns], axis=1), np.float32)
+        yield np.column_stack([rows, *sides]).astype(np.float32, copy=False)
 
 
 def begin_scores(channel: Channel, pairs: Pairs) -> Callable[[], Floats]:

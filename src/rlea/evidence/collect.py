@@ -9,22 +9,25 @@ from typing import Any
 from rlea.evidence import ATTRIBUTES, CHANNELS, NAMES, PARIS, STRUCTURE, VECTORS, WORDS
 from rlea.evidence.attributes.channel import attribute_channels
 from rlea.evidence.channel import Channel
-from rlea.evidence.names import name_channels
+from rlea.evidence.names import PROPOSALS, NameSearches, name_channels
 from rlea.evidence.paris.channel import paris_channels
 from rlea.evidence.vectors import vector_channels
-from rlea.evidence.words import can_search, word_channels
+from rlea.evidence.words import PROPOSALS_IN_LARGE, word_channels
 from rlea.graph import GraphPair, Links
+from rlea.graph.size import is_large
 from rlea.progress import Progress, silent, tick
 from rlea.search.embeddings import Embeddings
 from rlea.tasks import begin, is_divided, shared
 
+IN_LARGE = (PROPOSALS, PROPOSALS_IN_LARGE)
 UNTAUGHT = (WORDS, VECTORS)  # channels that learn from no links
 
 
 class Evidence:
     """Channels of a pair. Gold links are not read.
 
-    `vectors` are embeddings that were not fitted to the seeds; each is a channel of its own.
+    `vectors` are embeddings that were not fitted to the seeds; each is a channel of its own. `proposed` says how many
+    partners names, and each kind of words, propose for an entity of a large graph.
     """
 
     def __init__(
@@ -34,19 +37,19 @@ class Evidence:
         encoder: str = "",
         vectors: Sequence[Embeddings] = (),
         progress: Progress = silent,
-        searches_words: bool | None = None,
+        proposed: tuple[int, int] = IN_LARGE,
     ) -> None:
         self.pair, self.vectors, self.encoder = pair.without_gold, list(vectors), encoder
-        # Whether words propose pairs: that of a part of the graphs does as that of the whole.
-        self.searches_words = can_search(pair) if searches_words is None else searches_words
+        self.proposed = proposed
         self.seconds: dict[tuple[str, bytes], float] = {}  # that making each took
         self.asked: set[tuple[str, bytes]] = set()  # which were used; whoever counts costs may clear it
         self._kept: dict[tuple[str, bytes], list[Channel]] = {}
         self._begun: dict[tuple[str, bytes], Callable[[], list[Channel]]] = {}  # those that are made elsewhere
+        self._searches = NameSearches(proposed[0])
         # How each is made, from links that it may learn from.
         self._makers: dict[str, Callable[[Links], list[Channel]]] = {
-            NAMES: lambda links: name_channels(self.pair, links, encoder, progress),
-            WORDS: lambda links: word_channels(self.pair, progress, self.searches_words),
+            NAMES: lambda links: name_channels(self.pair, links, encoder, progress, self._searches),
+            WORDS: lambda links: word_channels(self.pair, progress, proposed[1]),
             ATTRIBUTES: lambda links: attribute_channels(self.pair, links, progress),
             PARIS: lambda links: paris_channels(self.pair, links, progress),
             VECTORS: lambda links: vector_channels(self.vectors, *self.pair.entity_ids, progress),
@@ -63,7 +66,6 @@ class Evidence:
         made: list[Channel] = []
         for name, links in _needed(certain, learned_from, wanted):
             made += self._made(name, links)
-        # Words of large graphs propose nothing, but score the pairs of others.
         return [channel for channel in made if len(channel.proposals) or not channel.info.get("searched", True)]
 
     def prepare(self, certain: Links, learned_from: Links, wanted: Sequence[str] = CHANNELS) -> None:
@@ -73,7 +75,7 @@ class Evidence:
         for name, links in _needed(certain, learned_from, wanted):
             key = _key(name, links)
             if key not in self._kept and key not in self._begun and (name != VECTORS or self.vectors):
-                own = shared(self.pair), self.encoder, shared(self.vectors), self.searches_words
+                own = shared(self.pair), self.encoder, shared(self.vectors), self.proposed
                 self._begun[key] = begin("evidence", make_apart, name, links, *own)
 
     def make(self, name: str, links: Links) -> list[Channel]:
@@ -81,7 +83,7 @@ class Evidence:
         return self._makers[name](links)
 
     def __reduce__(self) -> Any:  # what is kept and reported stays behind
-        return _evidence, (self.pair, self.encoder, self.vectors, self.searches_words)
+        return _evidence, (self.pair, self.encoder, self.vectors, self.proposed)
 
     def _made(self, name: str, links: Links) -> list[Channel]:
         key = _key(name, links)
@@ -89,6 +91,9 @@ class Evidence:
         if key not in self._kept:
             start = time.perf_counter()
             tick(name)
+            if is_large(self.pair.source.num_entities, self.pair.target.num_entities):
+                # A channel of a million entities takes a gigabyte: that of other links goes before this one is made.
+                self._kept = {other: made for other, made in self._kept.items() if other[0] != name}
             begun = self._begun.pop(key, None)
             self._kept[key] = self.make(name, links) if begun is None else begun()
             self.seconds[key] = time.perf_counter() - start
@@ -96,14 +101,14 @@ class Evidence:
 
 
 def make_apart(
-    name: str, links: Links, pair: GraphPair, encoder: str, vectors: Sequence[Embeddings], searches_words: bool
+    name: str, links: Links, pair: GraphPair, encoder: str, vectors: Sequence[Embeddings], proposed: tuple[int, int]
 ) -> list[Channel]:
     """A channel in another process."""
-    return _evidence(pair, encoder, vectors, searches_words).make(name, links)
+    return _evidence(pair, encoder, vectors, proposed).make(name, links)
 
 
-def _evidence(pair: GraphPair, encoder: str, vectors: Sequence[Embeddings], searches_words: bool) -> Evidence:
-    return Evidence(pair, encoder=encoder, vectors=vectors, searches_words=searches_words)
+def _evidence(pair: GraphPair, encoder: str, vectors: Sequence[Embeddings], proposed: tuple[int, int]) -> Evidence:
+    return Evidence(pair, encoder=encoder, vectors=vectors, proposed=proposed)
 
 
 def _needed(certain: Links, learned_from: Links, wanted: Sequence[str]) -> list[tuple[str, Links]]:

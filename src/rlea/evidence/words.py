@@ -18,13 +18,16 @@ from rlea.evidence import WORDS
 from rlea.evidence.channel import Channel
 from rlea.evidence.vectors import by_products
 from rlea.graph import GraphPair, KnowledgeGraph
+from rlea.graph.hubs import prune_hubs
 from rlea.graph.names import is_readable, plain
+from rlea.graph.size import is_large
 from rlea.graph.transliterate import transliterate
 from rlea.progress import Progress, tick
 from rlea.search.bags import count_terms, weigh_terms
 from rlea.search.candidates import find_candidates
 from rlea.search.embeddings import Embeddings
 from rlea.search.pairs import Pairs
+from rlea.search.rare_terms import search_terms
 
 MOST_SHARED = 1 / 15  # a word that a larger share of all entities has is left out ...
 FEW = 50  # ... if at least so many entities have it
@@ -34,8 +37,9 @@ MANY_DIGITS = 5  # of a code of digits alone: shorter ones are counts and years
 _DIGIT, _LETTER, _SEPARATORS = re.compile("[0-9]"), re.compile(r"[^\W\d_]"), re.compile(r"[\W_]+")
 _MOMENT = re.compile(r"[+-]?[0-9]{4,6}-[0-9]{2}")
 PROPOSALS = 10  # nearest of every entity, both ways
-# Pairs of entities above which words propose no pairs (the search is exact and quadratic); they score those of others.
-MOST_SEARCHED = 3_000_000_000
+PROPOSALS_IN_LARGE = (
+    5  # in large graphs, where they are found by rare terms: four kinds of vectors propose as many each
+)
 
 
 def word_vectors(pair: GraphPair) -> tuple[Embeddings, ...]:
@@ -50,7 +54,10 @@ def word_vectors(pair: GraphPair) -> tuple[Embeddings, ...]:
     # Words of only one graph are dropped first: neighbours add no new ones to a graph.
     shared = np.flatnonzero(np.all([part.getnnz(axis=0) > 0 for part in _split(counts, len(texts[0]))], axis=0))
     own = _split(counts[:, shared], len(texts[0]))
-    around = [part + neighbours_of(graph) @ part for part, graph in zip(own, (pair.source, pair.target), strict=True)]
+    graphs = pair.source, pair.target
+    if is_large(*(graph.num_entities for graph in graphs)):  # what a crowd refers to tells nobody from the others
+        graphs = prune_hubs(pair.source), prune_hubs(pair.target)
+    around = [part + neighbours_of(graph) @ part for part, graph in zip(own, graphs, strict=True)]
     tick("letters")
     letters = _split(count_terms(map(trigrams, [*texts[0], *texts[1]]), least=2), len(texts[0]))
     codes = _split(count_terms([*codes_of(pair.source), *codes_of(pair.target)], least=2), len(texts[0]))
@@ -141,13 +148,11 @@ def _weigh(source: Any, target: Any) -> Embeddings:
     return Embeddings(both[:num_source], both[num_source:], name="words", measure="inner")
 
 
-def can_search(pair: GraphPair) -> bool:
-    """Whether the graphs are small enough for words to propose pairs."""
-    return pair.source.num_entities * pair.target.num_entities <= MOST_SEARCHED
+def word_channels(pair: GraphPair, progress: Progress, proposed: int = PROPOSALS_IN_LARGE) -> list[Channel]:
+    """The words of an entity, these with its neighbours' words, its letters, and its codes.
 
-
-def word_channels(pair: GraphPair, progress: Progress, is_searched: bool) -> list[Channel]:
-    """The words of an entity, these with its neighbours' words, its letters, and its codes."""
+    In large graphs each of them proposes so many partners for an entity.
+    """
     channels = []
     columns = {
         "words": "similarity of the shared words",
@@ -160,9 +165,12 @@ def word_channels(pair: GraphPair, progress: Progress, is_searched: bool) -> lis
         if column == AROUND and not has_edges:  # of a table these are its own words, which would count twice
             continue
         tick(column)
-        found = Pairs.empty()
-        if is_searched:
+        info: dict[str, Any] = {"words": int(vectors.source.shape[1])}
+        if is_large(pair.source.num_entities, pair.target.num_entities):
+            by_terms = search_terms(vectors, proposed)
+            found = by_terms.pairs
+            info |= {"recall": round(by_terms.recall, 4), "sampled": by_terms.sampled}
+        else:
             found = Pairs.of_candidates(find_candidates(vectors, *pair.entity_ids, PROPOSALS, progress))
-        info = {"words": int(vectors.source.shape[1]), "searched": is_searched}
         channels.append(by_products(WORDS, column, meaning, vectors, found, info))
     return channels

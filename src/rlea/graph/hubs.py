@@ -17,6 +17,7 @@ from rlea.graph import KnowledgeGraph
 LARGE = 200_000  # entities; smaller graphs are not pruned, whatever they cost
 # Pairs of neighbours that an entity may cost on average: a few large hubs cost as much as all the rest together.
 PAIRS_PER_ENTITY = 30
+CROWD = 6_000  # neighbours by one relation: of two such hubs 36 million pairs would be looked at
 
 
 def prune_hubs(graph: KnowledgeGraph, pairs_per_entity: float = PAIRS_PER_ENTITY) -> KnowledgeGraph:
@@ -25,16 +26,27 @@ def prune_hubs(graph: KnowledgeGraph, pairs_per_entity: float = PAIRS_PER_ENTITY
     A hub is an entity with one relation in one direction; with n neighbours it costs n * n pairs. Entities, relations,
     literals and names stay as they are.
     """
-    heads, relations, tails = graph.triples.astype(np.int64).T
-    sizes = np.maximum(
-        _group_sizes(heads * graph.num_relations + relations), _group_sizes(tails * graph.num_relations + relations)
-    )
+    sizes = _sizes(graph)
     # A triple of a hub with n neighbours stands for n pairs. (Most triples have a large hub at one end only.)
     triples_of_size = np.bincount(sizes)
     pairs = np.cumsum(triples_of_size * np.arange(len(triples_of_size)))
     largest = int(np.searchsorted(pairs, pairs_per_entity * graph.num_entities, side="right")) - 1
     keep = sizes <= max(largest, 1)
     return graph if bool(keep.all()) else replace(graph, triples=graph.triples[keep])
+
+
+def prune_crowds(graph: KnowledgeGraph) -> KnowledgeGraph:
+    """The graph without the triples of entities that thousands refer to by one relation: for graphs of any size."""
+    sizes = _sizes(graph)
+    return graph if sizes.max(initial=0) <= CROWD else replace(graph, triples=graph.triples[sizes <= CROWD])
+
+
+def _sizes(graph: KnowledgeGraph) -> NDArray[np.int64]:
+    """For every triple, how many neighbours its larger hub has by its relation."""
+    heads, relations, tails = graph.triples.astype(np.int64).T
+    return np.maximum(
+        _group_sizes(heads * graph.num_relations + relations), _group_sizes(tails * graph.num_relations + relations)
+    )
 
 
 def _group_sizes(keys: NDArray[np.int64]) -> NDArray[np.int64]:

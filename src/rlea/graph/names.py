@@ -47,6 +47,7 @@ SECOND_LABELS = (
     _W3 + "2004/02/skos/core#altLabel",
 )
 _KIND = re.compile(r"^[A-Za-z][\w.\-]*/(?=[^/\s]+$)")  # of `city/Basel`
+_ANY_LETTER = re.compile(r"[^\W\d_]")
 _DIGITS = re.compile(r"(?=\S*\d)\S+")  # one word with a digit in it
 _PREFIX = re.compile(r"^[A-Za-z][\w.\-]*:(?=\S+$)")  # of a CURIE
 # Identifiers that have two letters in a row and yet are no words: tt0133093, UUIDs and other hexadecimal numbers.
@@ -93,6 +94,18 @@ def is_name(name: str, identifier: str) -> bool:
     """Whether an entity is called so: a label may lack letters ("1984"), but the last part of an identifier that does
     is a code."""
     return is_readable(name) or (name != "" and name != local_name(identifier))
+
+
+def named(graph: KnowledgeGraph) -> list[str]:
+    """The name of every entity, "" where it is only the code that its identifier ends in."""
+    return [
+        name if is_name(name, identifier) else "" for name, identifier in zip(graph.names, graph.entities, strict=True)
+    ]
+
+
+def is_opaque(name: str, identifier: str) -> bool:
+    """Whether a name is nothing but the number that the identifier ends in, which means nothing in another graph."""
+    return not _ANY_LETTER.search(name) and not is_name(name, identifier)
 
 
 def _are_readable(names: Sequence[str]) -> NDArray[np.bool_]:

@@ -62,13 +62,15 @@ class SyntheticSettings:
     name_noise: float = 0.1  # share of letters, but for initials, that target names lose, double or change
     respell: float = 0.0  # share of target names in another orthography, half of these with the words swapped
     nameless: float = 0.0  # share of either graph's entities without a label, independently
+    hubs: int = 0  # entities of both graphs that very many others refer to by one relation, as to a country
+    hub_edges: int = 100_000  # of each hub, before any are dropped; at most one of every entity
     dangling: float = 0.0  # share of either graph's entities that the other lacks; the common benchmarks have none
     seeds: float = 0.2  # share of the links for training, as in the 15K benchmarks
     valid: float = 0.1  # share of the links for choosing settings, likewise
     seed: int = 0
 
     def __post_init__(self) -> None:
-        least = {"num_entities": 2, "num_relations": 1, "num_attributes": 1, "seed": 0}
+        least = {"num_entities": 2, "num_relations": 1, "num_attributes": 1, "hubs": 0, "hub_edges": 0, "seed": 0}
         for name, value in vars(self).items():
             if name in least:
                 is_good, remedy = value >= least[name], f"give at least {least[name]}"
@@ -253,7 +255,9 @@ def _plan(settings: SyntheticSettings) -> tuple[_Side, _Side, list[tuple[Array, 
     kinds = np.resize(np.array(_KINDS), settings.num_relations)
     kinds[1:] = world_rng.permutation(kinds[1:])  # the most frequent relation allows any triple: always room for more
     # Of the entities that both graphs have: kinds of relations, (head, relation, tail), (entity, attribute, value).
-    world = kinds, _draw_facts(world_rng, settings, kinds, num_shared), _draw_values(world_rng, settings, 0, num_shared)
+    facts = _draw_facts(world_rng, settings, kinds, num_shared)
+    values = _draw_values(world_rng, settings, 0, num_shared)
+    world = kinds, _add_hubs(settings, facts, num_shared), values
     names = _draw_names(name_rng, settings.num_entities + settings.num_dangling)
     respelt = _respell(spelling_rng, names[:num_shared] + names[settings.num_entities :], settings.respell)
     shown = names[: settings.num_entities], _misspell(noise_rng, respelt, settings.name_noise)
@@ -365,6 +369,22 @@ def _draw_facts(
         drawn = np.stack([heads, relations, tails], axis=1)
         facts = _consistent(np.concatenate([facts, drawn[heads != tails]]), kinds, stop)
     return facts[:wanted]
+
+
+def _add_hubs(settings: SyntheticSettings, facts: Array, num_shared: int) -> Array:
+    """The facts, and those that refer to a hub. The hubs are the best known of the shared entities anyway."""
+    if not settings.hubs:
+        return facts
+    rng = np.random.default_rng([settings.seed, 9])
+    parts = [facts]
+    for hub in range(min(settings.hubs, num_shared)):
+        heads = rng.permutation(num_shared)[: settings.hub_edges]
+        heads = heads[heads != hub]
+        # The most frequent relation allows any triple.
+        parts.append(np.stack([heads, np.zeros_like(heads), np.full_like(heads, hub)], axis=1))
+    every = np.concatenate(parts)
+    heads, relations, tails = every.T
+    return every[_first(_key(heads, relations, tails, settings.num_relations, num_shared))]
 
 
 def _consistent(facts: Array, kinds: Array, num_entities: int) -> Array:

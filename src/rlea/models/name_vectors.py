@@ -71,8 +71,9 @@ def readable_names(
     attribute are judged by the seeds whose counterpart has a readable name, and the most trusted one counts.
     """
     names = [name if is_readable(name) else "" for name in graph.names]
-    opaque = [not is_readable(local_name(identifier)) for identifier in graph.entities]
     texts: dict[int, list[tuple[int, str]]] = defaultdict(list)  # entity -> what it may be called
+    # Without seeds nothing is learned of what they are called.
+    opaque = [not is_readable(local_name(identifier)) for identifier in graph.entities] if len(seeds) else []
     if any(opaque):
         for entity, name in enumerate(names):
             if opaque[entity] and name:

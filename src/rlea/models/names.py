@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from functools import cache
 
 from rlea.graph import GraphPair
-from rlea.graph.names import plain
+from rlea.graph.names import named, plain
 from rlea.progress import Progress, silent
 from rlea.search.bags import count_terms, having, weigh_terms
 from rlea.search.embeddings import Embeddings
@@ -30,7 +30,8 @@ def embed_names(
     settings = settings or NamesSettings()
     progress("names", 0, 1)
     cut = cache(lambda word: pieces(word, settings))  # words recur
-    names = [plain(name) for name in (*pair.source.names, *pair.target.names)]
+    # What is only the code that an identifier ends in means nothing in another graph.
+    names = [plain(name) for name in (*named(pair.source), *named(pair.target))]
     # A piece that occurs once connects nothing, but without it the rest would look too similar.
     counts = count_terms([piece for word in name.split() for piece in cut(word)] for name in names)
     both = weigh_terms(counts, having(counts))

@@ -385,7 +385,8 @@ def begin_statistics(supposed: Floats) -> tuple[NDArray[np.float64], NDArray[np.
     Whole numbers are added to them later, which doubles do exactly.
     """
     seen = supposed > 0
-    return supposed.astype(np.float64), seen.any(axis=1).astype(np.int64), seen.any(axis=0).astype(np.int64)
+    totals = (np.asarray(seen.any(axis=axis), np.int64) for axis in (1, 0))
+    return supposed.astype(np.float64), next(totals), next(totals)
 
 
 class _Statistics:

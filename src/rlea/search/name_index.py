@@ -77,6 +77,7 @@ def search_names(
     *,
     recall: float = RECALL,
     budget: int | None = None,
+    most_visits: int | None = None,
     seed: int = 0,
     progress: Progress = silent,
 ) -> NameSearch:
@@ -85,9 +86,9 @@ def search_names(
     `source_ids` (num_rows,) and `target_ids` (num_columns,) are entity ids of the two graphs. The result follows the
     conventions of `find_candidates`: scores are cosines (0 to 1), and places are empty (-1) where fewer than k names
     have a piece in common, or the entity has no name. `recall` (0 to 1) is wanted in both directions and decides the
-    budgets of visits per name; 1 means the exact search, and `budget` sets the number for both sides instead. Rarity is
-    counted over all entities of both graphs, whatever the pools. Vectors from `embed_name_pieces` can be given in place
-    of the graphs.
+    budgets of visits per name; 1 means the exact search, and `budget` sets the number for both sides instead.
+    `most_visits` bounds the budgets, whatever the recall is then. Rarity is counted over all entities of both graphs,
+    whatever the pools. Vectors from `embed_name_pieces` can be given in place of the graphs.
 
     `seed` draws the samples and decides which of several equal names are kept. The same seed gives the same candidates,
     whatever the order of the pools and the number of threads. Links are not read. Where a graph keeps its names in some
@@ -103,7 +104,7 @@ def search_names(
     if budget is not None:
         budgets: tuple[int, int] | None = (budget, budget)
     else:
-        budgets = None if recall == 1 else finder.choose_budgets(recall)
+        budgets = None if recall == 1 else finder.choose_budgets(recall, most_visits or WITHOUT_LIMIT)
     found = finder.search(budgets or (WITHOUT_LIMIT, WITHOUT_LIMIT))
     forward, backward = finder.spread(source, target, found[0]), finder.spread(target, source, found[1])
     recalls, sampled = [1.0, 1.0], [0, 0]
@@ -237,7 +238,7 @@ class _Finder:
                 self.progress("candidates", half + min(part.stop / len(queries), 1.0), 2, note)
         return _Found(best, scores, int(visits.sum()))
 
-    def choose_budgets(self, recall: float) -> tuple[int, int] | None:
+    def choose_budgets(self, recall: float, most: int = WITHOUT_LIMIT) -> tuple[int, int] | None:
         """The smallest budgets that find the wanted share for a sample; None where the exact search is as fast.
 
         Each side is tuned by itself, so the exchange between them comes on top. One standard error is added to the
@@ -259,7 +260,9 @@ class _Finder:
                     break
                 if shares.mean() >= min(recall + shares.std() / math.sqrt(len(shares)), 1.0):
                     break
-                budget = round(budget * BUDGET_STEP)
+                if budget >= most:
+                    break
+                budget = min(round(budget * BUDGET_STEP), most)
             chosen[number] = budget
             visits += found.visits / len(part)
             exact_visits += exact.visits / len(part)

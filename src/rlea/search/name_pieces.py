@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from rlea.arithmetic import log
 from rlea.graph import GraphPair, Ids, KnowledgeGraph
-from rlea.graph.names import is_name, is_vowel_sign
+from rlea.graph.names import is_vowel_sign, named
 from rlea.graph.transliterate import transliterate
 from rlea.progress import Progress, silent
 from rlea.search.candidates import mix
@@ -46,9 +46,9 @@ class NamePieces(Embeddings):
 def embed_name_pieces(graphs: Graphs, progress: Progress = silent) -> NamePieces:
     """The sparse unit vectors that `search_names` compares, of all entities; zero where an entity has no name.
 
-    They are those of `rlea.models.names.embed_names` with two differences: names with letters beyond the Latin alphabet
-    have the pieces of both forms (the greater count where both have a piece), and entities without a name of their own
-    have none. Columns, one per piece, go from the most frequent piece to the rarest.
+    They are those of `rlea.models.names.embed_names` with one difference: names with letters beyond the Latin alphabet
+    have the pieces of both forms (the greater count where both have a piece). Columns, one per piece, go from the most
+    frequent piece to the rarest.
     """
     from scipy.sparse import csr_matrix
 
@@ -103,10 +103,7 @@ def embed_name_pieces(graphs: Graphs, progress: Progress = silent) -> NamePieces
 
 def _own_names(graph: KnowledgeGraph) -> list[str]:
     """The name of every entity on one line, "" where it is only a code."""
-    return [
-        name.replace("\n", " ") if is_name(name, identifier) else ""
-        for name, identifier in zip(graph.names, graph.entities, strict=True)
-    ]
+    return [name.replace("\n", " ") for name in named(graph)]
 
 
 def _latin_forms(texts: list[str]) -> tuple[Ids, list[str]]:

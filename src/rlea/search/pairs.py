@@ -68,6 +68,19 @@ class Pairs:
         return self if barred.is_empty else self.some(barred.allows(self.source_ids, self.target_ids))
 
 
+def is_around(pairs: Pairs, source_ids: Ids, target_ids: Ids) -> NDArray[np.bool_]:
+    """Which pairs have one of these entities, or a rival of theirs: an entity that is in a pair with one of them.
+
+    So of every pair of these entities all other pairs of both its ends are among them, (num_pairs,).
+    """
+    is_source = np.zeros(int(max(pairs.source_ids.max(initial=-1), source_ids.max(initial=-1))) + 1, np.bool_)
+    is_target = np.zeros(int(max(pairs.target_ids.max(initial=-1), target_ids.max(initial=-1))) + 1, np.bool_)
+    is_source[source_ids], is_target[target_ids] = True, True
+    own = is_source[pairs.source_ids] | is_target[pairs.target_ids]
+    is_source[pairs.source_ids[own]], is_target[pairs.target_ids[own]] = True, True
+    return np.asarray(is_source[pairs.source_ids] | is_target[pairs.target_ids])
+
+
 def numbers(pairs: Pairs) -> NDArray[np.int64]:
     """One number a pair, in the order of sources and then targets."""
     return pairs.source_ids.astype(np.int64) << 32 | pairs.target_ids

@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 from rlea.evidence.attributes.comparison import NUMBER_SCALE
 from rlea.evidence.attributes.values import DATE, NUM_ORDERED, NUMBER, PLACE, ComparableValues, Doubles, Side, years_of
 from rlea.evidence.paris.literals import rounded
+from rlea.graph.size import is_large
 
-_JOINED_VALUES = 12  # rarest values of an entity that are combined two by two
+_JOINED_VALUES = 12  # rarest values of an entity that are combined two by two ...
+_JOINED_IN_LARGE = 5  # ... and in large graphs, where all pairs of values of a million entities would not fit
 
 Codes = NDArray[np.int64]  # source id * number of targets + target id
 
@@ -103,7 +105,9 @@ def share_jointly(
     # Numbered from the rarest, then by key, so that no choice below depends on the order of entities.
     counts = _count_pairs(rows).filter(pl.col("pairs") > 0).sort("pairs", "key")
     rows = rows.join(counts.select("key").with_row_index("number"), on="key").sort("side", "entity", "number")
-    rows = rows.filter(pl.int_range(pl.len()).over("side", "entity") < _JOINED_VALUES)
+    large = is_large(len(values.source.starts) - 1, len(values.target.starts) - 1)
+    most = _JOINED_IN_LARGE if large else _JOINED_VALUES
+    rows = rows.filter(pl.int_range(pl.len()).over("side", "entity") < most)
     both = rows.join(rows, on=["side", "entity"]).filter(
         (pl.col("number") < pl.col("number_right")) & (pl.col("as") != pl.col("as_right"))
     )

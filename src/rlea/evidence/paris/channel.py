@@ -10,10 +10,15 @@ from rlea.arithmetic import log
 from rlea.evidence import PARIS
 from rlea.evidence.channel import Channel, ScoreTable
 from rlea.graph import GraphPair, Links
+from rlea.graph.hubs import prune_hubs
+from rlea.graph.size import is_large
 from rlea.progress import Progress, silent
 from rlea.search.pairs import Pairs, is_near
 
 PROPOSALS = 10  # best pairs of every entity, both ways
+# Pairs that a value, or a pair of neighbours, may be evidence for in large graphs. A hundred by a hundred tell next to
+# nothing there, and the work would grow with the square of the graphs.
+MOST_IN_LARGE = 10_000
 MOST_CERTAINTY, CERTAINTY_UNIT = 12.0, 5.0  # -log of the doubt beyond which more says nothing new; and what is 1
 
 
@@ -24,8 +29,11 @@ def paris_channels(pair: GraphPair, links: Links, progress: Progress = silent) -
     """
     from rlea.evidence.paris import ParisSettings, run_paris
 
-    known = replace(pair, train=links)
-    found = run_paris(known, ParisSettings(use_names=True), progress=progress)
+    known, settings = replace(pair, train=links), ParisSettings(use_names=True)
+    if is_large(pair.source.num_entities, pair.target.num_entities):
+        known = replace(known, source=prune_hubs(pair.source), target=prune_hubs(pair.target))
+        settings = replace(settings, max_pairs=MOST_IN_LARGE)
+    found = run_paris(known, settings, progress=progress)
     certainty = np.asarray(np.minimum(-log(found.doubts), MOST_CERTAINTY) / CERTAINTY_UNIT, np.float32)
     every = Pairs(found.source_ids, found.target_ids)
     near = is_near(every, certainty, PROPOSALS) if len(every) else np.zeros(0, np.bool_)

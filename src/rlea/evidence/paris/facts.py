@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from rlea.evidence.paris.literals import PRECISION_NAMES, literal_keys
 from rlea.graph import Ids, KnowledgeGraph
+from rlea.graph.names import is_opaque
 from rlea.graph.neighbourhood import Neighbourhood, most_frequent
 from rlea.progress import tick
 
@@ -107,6 +108,14 @@ def _literal_facts(graph: KnowledgeGraph, use_names: bool) -> pl.DataFrame:
                 "datatype": pl.repeat("", graph.num_entities, dtype=pl.String, eager=True),
             }
         )
+        numbers = named.filter(~pl.col("value").str.contains(r"\p{L}"))  # few, but where identifiers are numbers
+        opaque = [
+            entity
+            for entity, name in numbers.select("entity", "value").iter_rows()
+            if is_opaque(name, graph.entities[entity])
+        ]
+        if opaque:
+            named = named.filter(~pl.col("entity").is_in(pl.Series(opaque, dtype=pl.Int32).implode()))
         frame = pl.concat([frame, named])
     # Values repeat, so each is read once.
     distinct = frame.select("value", "datatype").unique(maintain_order=True)
