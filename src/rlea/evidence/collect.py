@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from rlea.evidence import ATTRIBUTES, CHANNELS, NAMES, PARIS, STRUCTURE, VECTORS, WORDS
+from rlea.evidence import ATTRIBUTES, CHANNELS, DICTIONARY, NAMES, PARIS, STRUCTURE, VECTORS, WORDS
 from rlea.evidence.attributes.channel import attribute_channels
 from rlea.evidence.channel import Channel
+from rlea.evidence.dictionary.channel import dictionary_channels
 from rlea.evidence.names import name_channels
 from rlea.evidence.paris.channel import paris_channels
 from rlea.evidence.vectors import vector_channels
@@ -37,6 +38,7 @@ class Evidence:
         self.pair, self.vectors, self.encoder = pair.without_gold, list(vectors), encoder
         # Whether words propose pairs: that of a part of the graphs does as that of the whole.
         self.searches_words = can_search(pair) if searches_words is None else searches_words
+        self.taught = Links.empty()  # that the dictionary learns from
         self.seconds: dict[tuple[str, bytes], float] = {}  # that making each took
         self.asked: set[tuple[str, bytes]] = set()  # which were used; whoever counts costs may clear it
         self._kept: dict[tuple[str, bytes], list[Channel]] = {}
@@ -46,8 +48,16 @@ class Evidence:
             WORDS: lambda links: word_channels(self.pair, progress, self.searches_words),
             ATTRIBUTES: lambda links: attribute_channels(self.pair, links, progress),
             PARIS: lambda links: paris_channels(self.pair, links, progress),
+            DICTIONARY: lambda links: dictionary_channels(self.pair, links, progress),
             VECTORS: lambda links: vector_channels(self.vectors, *self.pair.entity_ids, progress),
         }
+
+    def teach(self, links: Links) -> None:
+        """Let the dictionary learn from these links, seeds among them, in place of those that it had.
+
+        They may be held out: no link counts for a pair of its own entities.
+        """
+        self.taught = links
 
     def collect(self, certain: Links, learned_from: Links, wanted: Sequence[str] = CHANNELS) -> list[Channel]:
         """The wanted channels that have something to say, always in the same order; vectors whenever there are some.
@@ -59,7 +69,8 @@ class Evidence:
         made: list[Channel] = []
         for name in (*CHANNELS, VECTORS):
             if name == VECTORS or (name in wanted and name != STRUCTURE):
-                links = certain if name == PARIS else Links.empty() if name in UNTAUGHT else learned_from
+                links = Links.empty() if name in UNTAUGHT else learned_from
+                links = {PARIS: certain, DICTIONARY: self.taught}.get(name, links)
                 made += self._made(name, links)
         # Words of large graphs propose nothing, but score the pairs of others.
         return [channel for channel in made if len(channel.proposals) or not channel.info.get("searched", True)]
