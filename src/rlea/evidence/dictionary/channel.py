@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,13 +17,14 @@ from rlea.evidence.dictionary.translation import CrossFitted
 from rlea.graph import GraphPair, Links
 from rlea.progress import Progress, silent
 from rlea.search.candidates import find_candidates
-from rlea.search.pairs import Floats, Pairs, is_near
+from rlea.search.pairs import Floats, Pairs, is_near, numbers
 
 LEAST_LINKS = 100  # to learn a dictionary from
 LEAST_APART = 0.3  # by how much the shares of names in other letters than Latin ones differ between the graphs
 PROPOSALS = 10  # likeliest of every entity, both ways ...
 EXPECTED = 40  # ... of so many that are nearest by what is expected of letters and words
-GAIN_UNIT, MOST_GAIN = 10.0, 3.0  # nats that are 1, and the most that counts
+ENOUGH_GAIN = np.float32(16.0)  # nats by which the words of a pair that is surely one are likelier than by chance
+GAIN_UNIT, MOST_GAIN = np.float32(10.0), np.float32(30.0)  # nats that are 1, and the most that counts
 LEAST_SHOWN, LEAST_COUNT = 0.05, 1.5  # probability of an entry of the file, and in how many links it was seen
 
 
@@ -35,6 +37,25 @@ class Entry:
     kind: str  # "word" or "letters"
     probability: float
     num_links: int  # that show it
+
+
+class Remembered:
+    """Scores of pairs that were asked for before: every game asks for nearly the same ones."""
+
+    def __init__(self, ask: Callable[[Pairs], Floats]) -> None:
+        self.ask = ask
+        self.keys, self.rows = np.zeros(0, np.int64), np.zeros((0, 2), np.float32)
+
+    def __call__(self, pairs: Pairs) -> Floats:
+        """(num_pairs, 2)"""
+        wanted = numbers(pairs)
+        new = np.setdiff1d(wanted, self.keys)
+        if len(new):
+            asked = Pairs((new >> 32).astype(np.int32), (new & 0xFFFFFFFF).astype(np.int32))
+            keys, rows = np.concatenate([self.keys, new]), np.concatenate([self.rows, self.ask(asked)])
+            order = np.argsort(keys, kind="stable")
+            self.keys, self.rows = keys[order], rows[order]
+        return self.rows[np.searchsorted(self.keys, wanted)]
 
 
 def dictionary_channels(pair: GraphPair, links: Links, progress: Progress = silent) -> list[Channel]:
@@ -55,14 +76,17 @@ def dictionary_channels(pair: GraphPair, links: Links, progress: Progress = sile
     foreign, words = read_foreign(names[of_foreign]), read_words(names[of_words])
     dictionary = CrossFitted.learn(foreign, words, ids[of_foreign][known], ids[of_words][known])
 
-    def rows(pairs: Pairs) -> Floats:
+    def ask(pairs: Pairs) -> Floats:
         ends = np.asarray(pairs.source_ids, np.int64), np.asarray(pairs.target_ids, np.int64)
         return np.asarray(dictionary.score(ends[of_foreign], ends[of_words]), np.float32)
 
+    rows = Remembered(ask)
+
     def score(pairs: Pairs) -> Floats:
-        found = rows(pairs)
-        found[:, 1] = np.minimum(found[:, 1] / np.float32(GAIN_UNIT), np.float32(MOST_GAIN))
-        return found
+        share, gain = rows(pairs).T
+        # A short name is explained by chance more easily than a long one.
+        whole = share * np.sqrt(np.minimum(gain, ENOUGH_GAIN) / ENOUGH_GAIN)
+        return np.column_stack([whole, np.minimum(gain, MOST_GAIN) / GAIN_UNIT]).astype(np.float32)
 
     vectors = expected_vectors(dictionary)
     pools = pair.entity_ids

@@ -83,7 +83,9 @@ def _spelled(text: str) -> str:
 def read_foreign(names: Sequence[str]) -> Foreign:
     """The names as signs and phrases; an empty name has none."""
     signs: dict[str, int] = {}
+    sounds: dict[str, str] = {}
     phrases: dict[str, int] = {}
+    phrase_texts: list[str] = []
     starts, of_place, runs, contents = [0], list[int](), list[int](), list[str]()
     phrase_starts, own_phrases, places, lengths = [0], list[int](), list[int](), list[int]()
     number = 0
@@ -97,13 +99,20 @@ def read_foreign(names: Sequence[str]) -> Foreign:
                 parts = [run] if run.isascii() else list(run)
                 for part in parts:
                     of_place.append(-1 if run.isascii() else signs.setdefault(part, len(signs)))
+                    if part not in sounds:
+                        sounds[part] = plain(transliterate(part)) or part
                     runs.append(number)
                     contents.append(part)
                 mine.update(parts)
                 for size in range(1, LONGEST_PHRASE + 1):
                     for place in range(len(parts) - size + 1):
-                        text = "".join(parts[place : place + size])
-                        own_phrases.append(phrases.setdefault(text, len(phrases)))
+                        some = parts[place : place + size]
+                        # Signs in a row are known by their sounds: most have simpler and older forms.
+                        key = some[0] if size == 1 else " ".join(sounds[one] for one in some)
+                        if key not in phrases:
+                            phrases[key] = len(phrases)
+                            phrase_texts.append("".join(some))
+                        own_phrases.append(phrases[key])
                         places.append(first + place)
                         lengths.append(size)
         shown.update(mine)
@@ -121,7 +130,7 @@ def read_foreign(names: Sequence[str]) -> Foreign:
         places=np.array(places, np.int64),
         lengths=np.array(lengths, np.int64),
         sign_texts=tuple(signs),
-        phrase_texts=tuple(phrases),
+        phrase_texts=tuple(phrase_texts),
     )
 
 

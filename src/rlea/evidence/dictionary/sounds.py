@@ -17,6 +17,7 @@ ALIKE = ("bpvfw", "dtz", "gkcqxh", "szcjx", "lr", "mn", "jyi", "uw", "hf", "cztq
 SAME_GROUP, VOWEL_GAP, BETWEEN_VOWELS = 0.5, 0.5, 0.4
 STEEPNESS = 3.0  # a letter that is different makes a chunk e**3 times less likely
 NOTHING = 0.08  # probability that a sign is not heard
+LEAST_MASS = 4.0  # of all chunks for a sound, beside 1 for its own letters: few words do not have all chunks
 
 LONGEST = 8  # letters of a romanised sign that are looked at
 
@@ -48,7 +49,7 @@ def by_sound(forms: Sequence[str], chunks: Sequence[str]) -> Doubles:
         total = 0.0
         for weight in weights.tolist():
             total += weight
-        own[:-1] = (1 - NOTHING) * weights / max(total, 1e-300)
+        own[:-1] = (1 - NOTHING) * weights / max(total, LEAST_MASS)
         own[-1] = NOTHING
     return result
 

@@ -5,7 +5,7 @@ spell it, or it is there by chance. The probabilities are
 
     by chance    share[w]                                 of all names that have the word
     meaning      t[f, w] = (count[f, w] + prior) / (n[f] + DOUBT)      of each phrase f (after IBM model 1)
-    spelling     share[w] SPELLED P(letters | signs) / P(letters)      of the best place in the name
+    spelling     share[w] SPELLED / num_signs P(letters | signs) / P(letters)      of the best place in the name
 
 where the letters of a word are cut into chunks, one for each sign, and P(chunk | sign) is counted as well; a sign that
 links say little of takes after others of the same sound, and a sound after letters that sound alike (`sounds.py`).
@@ -352,7 +352,10 @@ def _count(tables, foreign_ids, word_ids, room, spelled_room):  # type: ignore[n
             top, end, count = _spell(
                 starts[own], starts[own + 1], signs, runs, word, letter_starts, chunks, logs, best, taken, path
             )
-            spelled = shares[word] * SPELLED * exp_of(min(top - by_chance[word], -LOWEST)) if count else 0.0
+            spelled = 0.0
+            if count:
+                places = starts[own + 1] - starts[own]
+                spelled = shares[word] * SPELLED / places * exp_of(min(top - by_chance[word], -LOWEST))
             total = shares[word] + spelled
             before = num_own
             for at_phrase in range(phrase_starts[own], phrase_starts[own + 1]):
@@ -391,31 +394,34 @@ def _explain(tables, own, other, room, result, at):  # type: ignore[no-untyped-d
     for at_word in range(word_starts[other], word_starts[other + 1]):
         word = words[at_word]
         top, end, count = _spell(first, last, signs, runs, word, letter_starts, chunks, logs, best, taken, path)
-        spelled = shares[word] * SPELLED * exp_of(min(top - by_chance[word], -LOWEST)) if count else 0.0
+        spelled = 0.0
+        if count:
+            spelled = shares[word] * SPELLED / (last - first) * exp_of(min(top - by_chance[word], -LOWEST))
         total = shares[word] + spelled
-        for again in range(2):
-            if again and spelled > 0.0:
-                for k in range(count):
-                    where = end - 1 - k - first
-                    if where < num_places:
-                        covered[where] += spelled / total
-            for at_phrase in range(phrase_starts[own], phrase_starts[own + 1]):
-                phrase = phrases[at_phrase]
-                low, high = meaning_starts[phrase], meaning_starts[phrase + 1]
-                place = _place_of(word_of, low, high, word)
-                if place < 0:
-                    continue
-                value = (counts[place] + priors[place]) / (seen[phrase] + DOUBT)
-                if not again:
-                    total += value
-                else:
-                    for k in range(lengths[at_phrase]):
-                        where = places[at_phrase] - first + k
-                        if where < num_places:
-                            covered[where] += value / total
+        for at_phrase in range(phrase_starts[own], phrase_starts[own + 1]):
+            phrase = phrases[at_phrase]
+            place = _place_of(word_of, meaning_starts[phrase], meaning_starts[phrase + 1], word)
+            if place >= 0:
+                total += (counts[place] + priors[place]) / (seen[phrase] + DOUBT)
         info = -log_of(min(shares[word], 1.0))
+        gain = min(info, log_of(total / shares[word]))
         asked += info
-        gained += min(info, log_of(total / shares[word]))
+        gained += gain
+        # A sign is explained as far as it explains the word, and as far as the word is explained at all.
+        share = gain / info / total if info > 0.0 else 0.0
+        for k in range(count):
+            where = end - 1 - k - first
+            if where < num_places:
+                covered[where] += spelled * share
+        for at_phrase in range(phrase_starts[own], phrase_starts[own + 1]):
+            phrase = phrases[at_phrase]
+            place = _place_of(word_of, meaning_starts[phrase], meaning_starts[phrase + 1], word)
+            if place >= 0:
+                value = (counts[place] + priors[place]) / (seen[phrase] + DOUBT) * share
+                for k in range(lengths[at_phrase]):
+                    where = places[at_phrase] - first + k
+                    if where < num_places:
+                        covered[where] += value
     found, wanted = 0.0, 0.0
     for k in range(num_places):
         wanted += weights[first + k]
