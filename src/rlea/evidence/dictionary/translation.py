@@ -5,7 +5,7 @@ spell it, or it is there by chance. The probabilities are
 
     by chance    share[w]                                 of all names that have the word
     meaning      t[f, w] = (count[f, w] + prior) / (n[f] + DOUBT)      of each phrase f (after IBM model 1)
-    spelling     share[w] SPELLED / num_signs P(letters | signs) / P(letters)      of the best place in the name
+    spelling     SPELLED odds / (1 + odds)     odds = share[w] / num_signs P(letters | signs) / P(letters), at the best place
 
 where the letters of a word are cut into chunks, one for each sign, and P(chunk | sign) is counted as well; a sign that
 links say little of takes after others of the same sound, and a sound after letters that sound alike (`sounds.py`).
@@ -35,7 +35,7 @@ from rlea.search.ties import tie_hash
 ROUNDS = 6  # of counting anew; more change next to nothing
 DOUBT = 3.0  # names with a phrase that are counted as showing no meaning of it
 SAME = 0.8  # probability that a word which stands in both languages means itself
-SPELLED = 0.3  # of a word to be spelled by signs, before these are seen
+SPELLED = 0.7  # of a word to be spelled by signs, before these are seen
 SIGN_DOUBT, SOUND_DOUBT = 4.0, 8.0  # counts that stand for the sound of a sign, and for letters that sound alike
 FIRST = 0.1  # weight with which words that stand in linked names begin
 LEAST_SPELLED = 1e-3  # share of a word that signs must spell to be counted
@@ -334,6 +334,13 @@ def _spell(first, last, signs, runs, word, letter_starts, chunks, logs, best, ta
 
 
 @numba.njit(cache=True)
+def _spelled_share(share, gain):  # type: ignore[no-untyped-def]
+    """The probability that a word is there because signs spell it; `gain` is by how much (nats) they say its letters."""
+    odds = share * exp_of(min(gain, -LOWEST))
+    return SPELLED * odds / (1.0 + odds)
+
+
+@numba.njit(cache=True)
 def _count(tables, foreign_ids, word_ids, room, spelled_room):  # type: ignore[no-untyped-def]
     """What every link shows: of meanings the places in the counts, of spellings the keys of signs with chunks."""
     starts, signs, runs, _, phrase_starts, phrases, _, _ = tables[:8]
@@ -354,8 +361,7 @@ def _count(tables, foreign_ids, word_ids, room, spelled_room):  # type: ignore[n
             )
             spelled = 0.0
             if count:
-                places = starts[own + 1] - starts[own]
-                spelled = shares[word] * SPELLED / places * exp_of(min(top - by_chance[word], -LOWEST))
+                spelled = _spelled_share(shares[word] / (starts[own + 1] - starts[own]), top - by_chance[word])
             total = shares[word] + spelled
             before = num_own
             for at_phrase in range(phrase_starts[own], phrase_starts[own + 1]):
@@ -396,7 +402,7 @@ def _explain(tables, own, other, room, result, at):  # type: ignore[no-untyped-d
         top, end, count = _spell(first, last, signs, runs, word, letter_starts, chunks, logs, best, taken, path)
         spelled = 0.0
         if count:
-            spelled = shares[word] * SPELLED / (last - first) * exp_of(min(top - by_chance[word], -LOWEST))
+            spelled = _spelled_share(shares[word] / (last - first), top - by_chance[word])
         total = shares[word] + spelled
         for at_phrase in range(phrase_starts[own], phrase_starts[own + 1]):
             phrase = phrases[at_phrase]
