@@ -15,12 +15,15 @@ from rlea.search.pairs import Pairs
 
 SOUNDS = [a + b for a in "bdklmnrstv" for b in "aeiou"]
 SIGNS = "巴贝比博布达德迪多杜卡克基科库拉莱利洛卢马梅米莫穆纳内尼诺努腊雷里罗鲁萨塞西索苏塔特蒂托图瓦韦维沃武"
-KINDS = {
-    "山脉": "mountainous",
-    "河川": "riverbanks",
-    "城市": "metropolis",
-    "湖泊": "lakeshores",
-}  # too long to be spelled by two
+PHRASES = (
+    "山脉 河川 城市 湖泊 森林 草原 机场 车站 学校 医院 银行 工厂 剧院 公园 博物 图书 饭店 教堂 法院 港口 桥梁 隧道 矿井 农场 海滩"
+).split()
+MEANINGS = (
+    "mountainous riverbanks metropolis lakeshores woodlands grassland aerodrome trainstop education infirmary "
+    "treasury workshops playhouse gardening exhibition bookshelves restaurant cathedral courthouse waterfront "
+    "overcrossing underground quarrying cultivation beachfront"
+).split()
+KINDS = dict(zip(PHRASES, MEANINGS, strict=True))
 
 
 def plant(count, seed=0):
@@ -29,7 +32,7 @@ def plant(count, seed=0):
     foreign, names = [], []
     for _ in range(count):
         own, kind = random.choice(len(SOUNDS), 3), random.choice(list(KINDS))
-        foreign.append("".join(SIGNS[one] for one in own) + kind)
+        foreign.append("".join(SIGNS[one] for one in own) + "·" + kind)
         names.append(f"{KINDS[kind]} {''.join(SOUNDS[one] for one in own)}")
     return foreign, names
 

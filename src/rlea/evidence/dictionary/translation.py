@@ -5,11 +5,12 @@ spell it, or it is there by chance. The probabilities are
 
     by chance    share[w]                                 of all names that have the word
     meaning      t[f, w] = (count[f, w] + prior) / (n[f] + DOUBT)      of each phrase f (after IBM model 1)
-    spelling     SPELLED odds / (1 + odds)     odds = share[w] / num_signs P(letters | signs) / P(letters), at the best place
+    spelling     SPELLED odds / (1 + odds), odds = share[w] / num_signs P(letters | signs) / P(letters), at the best place
 
 where the letters of a word are cut into chunks, one for each sign, and P(chunk | sign) is counted as well; a sign that
 links say little of takes after others of the same sound, and a sound after letters that sound alike (`sounds.py`).
-All of it is found together, in turns: what each origin explains of the words of linked names is counted again.
+All of it is found together, in turns: what each origin explains of the words of linked names is counted again. What a
+link has shown in one turn is taken out when it is explained in the next: signs that are rare would else spell any word.
 
 A link that is itself asked about must not speak for itself: the translation of a rare word may be known from this link
 alone. So the links are dealt into parts, and a pair of an entity that has a link is scored by a dictionary learned
@@ -65,7 +66,6 @@ class Dictionary:
     logs: NDArray[np.float32]
     sound_of: Ints  # (num_signs,)
     sounds: Doubles  # (num_sounds, num_chunks + 1) P(chunk | sound) by letters
-    sound_logs: NDArray[np.float32]  # by links and letters
     # Entries of signs with chunks that were counted.
     entry_keys: Ints  # sign * (num_chunks + 1) + chunk, ascending
     entry_counts: Doubles
@@ -168,42 +168,32 @@ def learn(foreign: Foreign, words: Words, foreign_ids: Ints, word_ids: Ints) -> 
         seen[np.unique(mine)] += 1
     sound_of, forms = romanised(foreign.sign_texts)
     sounds = by_sound(forms, words.chunk_texts)
-    width = sounds.shape[1]
     counts = FIRST * together
     entry_keys, entry_counts = np.zeros(0, np.int64), np.zeros(0)
-    heard_starts, heard_keys, heard_counts = np.zeros(len(foreign_ids) + 1, np.int64), entry_keys, entry_counts
+    heard_starts, heard, heard_counts = np.zeros(len(foreign_ids) + 1, np.int64), entry_keys, entry_counts
     own_starts, own_places, own_counts = np.zeros(len(foreign_ids) + 1, np.int64), entry_keys, entry_counts
-    for _ in range(ROUNDS):
-        tick("dictionary")
-        sign_counts, sound_counts, sound_logs, logs = _spellings(sounds, sound_of, entry_keys, entry_counts)
-        tables = (
-            *(foreign.starts, foreign.signs, foreign.runs, foreign.weights),
-            *(foreign.phrase_starts, foreign.phrases, foreign.places, foreign.lengths),
-            *(words.starts, words.words, words.shares, words.letter_starts, words.chunks, words.by_chance),
-            *(starts, word_of, counts, priors, seen, logs),
-        )
-        room = int(_room(foreign.phrase_starts, words.starts, foreign_ids, word_ids))
-        spelled_room = int(
-            _spelled_room(words.starts, words.words, words.letter_starts, foreign.starts, foreign_ids, word_ids)
-        )
-        own_starts, own_places, own_counts, heard_starts, heard_keys, heard_counts = _count(
-            tables, foreign_ids, word_ids, room, spelled_room
-        )
-        counts = np.bincount(own_places, own_counts, minlength=len(counts)).astype(np.float64)
-        entry_keys, inverse = np.unique(heard_keys, return_inverse=True)
-        entry_counts = np.bincount(inverse, heard_counts, minlength=len(entry_keys)).astype(np.float64)
-    sign_counts, sound_counts, sound_logs, logs = _spellings(sounds, sound_of, entry_keys, entry_counts)
-    heard = np.searchsorted(entry_keys, heard_keys).astype(np.int64)
     foreign_link = np.full(foreign.num_names, -1, np.int64)
     words_link = np.full(words.num_names, -1, np.int64)
     foreign_link[foreign_ids] = words_link[word_ids] = np.arange(len(foreign_ids))
-    assert width == logs.shape[1]
-    return Dictionary(
-        *(foreign, words, foreign_ids, word_ids, starts, word_of, counts, priors, seen),
-        *(own_starts, own_places, own_counts, logs, sound_of, sounds, sound_logs),
-        *(entry_keys, entry_counts, sign_counts, sound_counts, heard_starts, heard, heard_counts),
-        *(foreign_link, words_link),
-    )
+    room = int(_room(foreign.phrase_starts, words.starts, foreign_ids, word_ids))
+    spelled_room = int(_room(foreign.starts, words.starts, foreign_ids, word_ids))
+    for counted in range(ROUNDS + 1):
+        tick("dictionary")
+        sign_counts, sound_counts, logs = _spellings(sounds, sound_of, entry_keys, entry_counts)
+        found = Dictionary(
+            *(foreign, words, foreign_ids, word_ids, starts, word_of, counts, priors, seen),
+            *(own_starts, own_places, own_counts, logs, sound_of, sounds),
+            *(entry_keys, entry_counts, sign_counts, sound_counts, heard_starts, heard, heard_counts),
+            *(foreign_link, words_link),
+        )
+        if counted < ROUNDS:
+            own_starts, own_places, own_counts, heard_starts, heard_keys, heard_counts = _count(
+                found.tables, found.own, foreign_ids, word_ids, room, spelled_room
+            )
+            counts = np.bincount(own_places, own_counts, minlength=len(counts)).astype(np.float64)
+            entry_keys, heard = np.unique(heard_keys, return_inverse=True)
+            entry_counts = np.bincount(heard, heard_counts, minlength=len(entry_keys)).astype(np.float64)
+    return found
 
 
 def _meanings(foreign: Foreign, words: Words, foreign_ids: Ints, word_ids: Ints) -> tuple[Ints, Ints, Doubles, Doubles]:
@@ -229,8 +219,8 @@ def _meanings(foreign: Foreign, words: Words, foreign_ids: Ints, word_ids: Ints)
 
 def _spellings(
     sounds: Doubles, sound_of: Ints, keys: Ints, counts: Doubles
-) -> tuple[Doubles, Doubles, NDArray[np.float32], NDArray[np.float32]]:
-    """Counts of signs and of sounds, log P(chunk | sound) and log P(chunk | sign), by what was counted."""
+) -> tuple[Doubles, Doubles, NDArray[np.float32]]:
+    """Counts of signs and of sounds with chunks, and log P(chunk | sign), by what was counted."""
     width, num_signs = sounds.shape[1], len(sound_of)
     signs, chunks = keys // width, keys % width
     sign_counts = np.bincount(signs, counts, minlength=num_signs).astype(np.float64)
@@ -243,24 +233,16 @@ def _spellings(
     logs = (sound_logs[sound_of] + shift[:, None]).astype(np.float32)
     own = (counts + SIGN_DOUBT * by_sounds[sound_of[signs], chunks]) / (sign_counts[signs] + SIGN_DOUBT)
     logs[signs, chunks] = log(np.maximum(own, 1e-30))
-    return sign_counts, sound_counts, sound_logs.astype(np.float32), logs
+    return sign_counts, sound_counts, logs
 
 
 @numba.njit(cache=True)
-def _room(phrase_starts, word_starts, foreign_ids, word_ids):  # type: ignore[no-untyped-def]
+def _room(starts, word_starts, foreign_ids, word_ids):  # type: ignore[no-untyped-def]
+    """How many pairs of a phrase (or a sign) and a word the links have."""
     total = 0
     for link in range(len(foreign_ids)):
         own, other = foreign_ids[link], word_ids[link]
-        total += (phrase_starts[own + 1] - phrase_starts[own]) * (word_starts[other + 1] - word_starts[other])
-    return total
-
-
-@numba.njit(cache=True)
-def _spelled_room(word_starts, words, letter_starts, starts, foreign_ids, word_ids):  # type: ignore[no-untyped-def]
-    total = 0
-    for link in range(len(foreign_ids)):
-        own, other = foreign_ids[link], word_ids[link]
-        total += (word_starts[other + 1] - word_starts[other]) * (starts[own + 1] - starts[own])
+        total += (starts[own + 1] - starts[own]) * (word_starts[other + 1] - word_starts[other])
     return total
 
 
@@ -335,14 +317,17 @@ def _spell(first, last, signs, runs, word, letter_starts, chunks, logs, best, ta
 
 @numba.njit(cache=True)
 def _spelled_share(share, gain):  # type: ignore[no-untyped-def]
-    """The probability that a word is there because signs spell it; `gain` is by how much (nats) they say its letters."""
+    """The probability that a word is there because signs spell it; they raise its letters by `gain` nats."""
     odds = share * exp_of(min(gain, -LOWEST))
     return SPELLED * odds / (1.0 + odds)
 
 
 @numba.njit(cache=True)
-def _count(tables, foreign_ids, word_ids, room, spelled_room):  # type: ignore[no-untyped-def]
-    """What every link shows: of meanings the places in the counts, of spellings the keys of signs with chunks."""
+def _count(tables, shown, foreign_ids, word_ids, room, spelled_room):  # type: ignore[no-untyped-def]
+    """What every link shows, by what the others have shown in the round before.
+
+    Of meanings these are the places in the counts, of spellings the keys of signs with chunks.
+    """
     starts, signs, runs, _, phrase_starts, phrases, _, _ = tables[:8]
     word_starts, words, shares, letter_starts, chunks, by_chance = tables[8:14]
     meaning_starts, word_of, counts, priors, seen, logs = tables[14:]
@@ -352,8 +337,11 @@ def _count(tables, foreign_ids, word_ids, room, spelled_room):  # type: ignore[n
     heard, heard_counts = np.empty(spelled_room, np.int64), np.empty(spelled_room)
     best, taken, path = np.empty((80, 60)), np.empty((80, 60), np.int64), np.empty(80, np.int64)
     num_own, num_heard = 0, 0
+    saved, num_saved = _room_to_save(shown), np.zeros(3, np.int64)
     for link in range(len(foreign_ids)):
         own, other = foreign_ids[link], word_ids[link]
+        num_saved[:] = 0
+        _take_out(tables, shown, link, saved, num_saved)
         for at in range(word_starts[other], word_starts[other + 1]):
             word = words[at]
             top, end, count = _spell(
@@ -378,6 +366,7 @@ def _count(tables, foreign_ids, word_ids, room, spelled_room):  # type: ignore[n
                     heard[num_heard] = signs[end - 1 - k] * logs.shape[1] + path[k]
                     heard_counts[num_heard] = spelled / total
                     num_heard += 1
+        _put_back(tables, shown, saved, num_saved)
         own_starts[link + 1], heard_starts[link + 1] = num_own, num_heard
     return (
         own_starts, own_places[:num_own], own_counts[:num_own],
