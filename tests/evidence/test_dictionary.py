@@ -15,15 +15,33 @@ from rlea.search.pairs import Pairs
 
 SOUNDS = [a + b for a in "bdklmnrstv" for b in "aeiou"]
 SIGNS = "巴贝比博布达德迪多杜卡克基科库拉莱利洛卢马梅米莫穆纳内尼诺努腊雷里罗鲁萨塞西索苏塔特蒂托图瓦韦维沃武"
-PHRASES = (
-    "山脉 河川 城市 湖泊 森林 草原 机场 车站 学校 医院 银行 工厂 剧院 公园 博物 图书 饭店 教堂 法院 港口 桥梁 隧道 矿井 农场 海滩"
-).split()
-MEANINGS = (
-    "mountainous riverbanks metropolis lakeshores woodlands grassland aerodrome trainstop education infirmary "
-    "treasury workshops playhouse gardening exhibition bookshelves restaurant cathedral courthouse waterfront "
-    "overcrossing underground quarrying cultivation beachfront"
-).split()
-KINDS = dict(zip(PHRASES, MEANINGS, strict=True))
+KINDS = {  # in words that are too long to be spelled by two signs
+    "山脉": "mountainous",
+    "河川": "riverbanks",
+    "城市": "metropolis",
+    "湖泊": "lakeshores",
+    "森林": "woodlands",
+    "草原": "grassland",
+    "机场": "aerodrome",
+    "车站": "trainstop",
+    "学校": "education",
+    "医院": "infirmary",
+    "银行": "treasuries",
+    "工厂": "workshops",
+    "剧院": "playhouse",
+    "公园": "gardening",
+    "博物": "exhibition",
+    "图书": "bookshelves",
+    "饭店": "restaurant",
+    "教堂": "cathedral",
+    "法院": "courthouse",
+    "港口": "waterfront",
+    "桥梁": "overcrossing",
+    "隧道": "underground",
+    "矿井": "quarrying",
+    "农场": "cultivation",
+    "海滩": "beachfront",
+}
 
 
 def plant(count, seed=0):

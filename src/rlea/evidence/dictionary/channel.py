@@ -23,7 +23,6 @@ LEAST_LINKS = 100  # to learn a dictionary from
 LEAST_APART = 0.3  # by how much the shares of names in other letters than Latin ones differ between the graphs
 PROPOSALS = 10  # likeliest of every entity, both ways ...
 EXPECTED = 40  # ... of so many that are nearest by what is expected of letters and words
-ENOUGH_GAIN = np.float32(16.0)  # nats by which the words of a pair that is surely one are likelier than by chance
 GAIN_UNIT, MOST_GAIN = np.float32(10.0), np.float32(30.0)  # nats that are 1, and the most that counts
 LEAST_SHOWN, LEAST_COUNT = 0.05, 1.5  # probability of an entry of the file, and in how many links it was seen
 
@@ -84,9 +83,7 @@ def dictionary_channels(pair: GraphPair, links: Links, progress: Progress = sile
 
     def score(pairs: Pairs) -> Floats:
         share, gain = rows(pairs).T
-        # A short name is explained by chance more easily than a long one.
-        whole = share * np.sqrt(np.minimum(gain, ENOUGH_GAIN) / ENOUGH_GAIN)
-        return np.column_stack([whole, np.minimum(gain, MOST_GAIN) / GAIN_UNIT]).astype(np.float32)
+        return np.column_stack([share, np.minimum(gain, MOST_GAIN) / GAIN_UNIT]).astype(np.float32)
 
     vectors = expected_vectors(dictionary)
     pools = pair.entity_ids

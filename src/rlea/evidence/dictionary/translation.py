@@ -3,10 +3,11 @@
 Every word of a name has one of three origins: a phrase of the other name means it, signs in a row of the other name
 spell it, or it is there by chance. The probabilities are
 
-    by chance    share[w]                                 of all names that have the word
-    meaning      t[f, w] = (count[f, w] + prior) / (n[f] + DOUBT)      of each phrase f (after IBM model 1)
-    spelling     SPELLED odds / (1 + odds), odds = share[w] / num_signs P(letters | signs) / P(letters), at the best place
+    by chance    share[w]     (of all names that have the word)
+    meaning      t[f, w] = (count[f, w] + prior) / (n[f] + DOUBT)     of each phrase f (after IBM model 1)
+    spelling     SPELLED odds / (1 + odds)
 
+with odds = share[w] / num_signs P(letters | signs) / P(letters) at the best place in the name,
 where the letters of a word are cut into chunks, one for each sign, and P(chunk | sign) is counted as well; a sign that
 links say little of takes after others of the same sound, and a sound after letters that sound alike (`sounds.py`).
 All of it is found together, in turns: what each origin explains of the words of linked names is counted again. What a
