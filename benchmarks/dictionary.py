@@ -68,8 +68,8 @@ def rows_of(options):
             yield {"pair": name, "is useful": False, "fingerprint": pair.fingerprint}
             if name != "demo":
                 continue
-        for beginning in options.beginnings if name in LANGUAGES else ("no seeds",):
-            for channels in (CHANNELS, without):
+        for channels in (CHANNELS, without):
+            for beginning in options.beginnings if name in LANGUAGES else ("no seeds",):
                 own = pair if beginning == "seeds" else bare
                 yield {"pair": name, **run(replace(own), beginning, channels)}
 
