@@ -20,7 +20,7 @@ from rlea.search.rows import unit_rows
 LIKELIEST = 4  # chunks of a sign that are looked at
 LEAST = 0.03  # probability of what is part of a vector
 ENDS, BASE = 26, 27  # a letter for the ends of words; the number of letters
-TRIPLES = BASE**3
+TRIPLES = BASE * BASE * BASE
 MOST_PLACES = 80  # of a name; longer ones are cut
 
 
