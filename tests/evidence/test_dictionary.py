@@ -197,6 +197,13 @@ def test_the_agent_finds_by_it_what_it_does_not_find_without(tmp_path):
     assert any(line.startswith("河川\triverbanks\tword\t") for line in lines)
 
 
+def test_an_agent_that_learned_without_a_dictionary_does_without():
+    foreign, names = plant(700)
+    agent = rlea.Aligner(channels=(NAMES, DICTIONARY)).fit(make_pair(names, names, 550))
+    assert agent.layout == ((NAMES, ("name",)),)
+    assert agent.match(make_pair(foreign, names, 550)).is_one_to_one
+
+
 def test_unrelated_graphs_in_two_languages_have_no_links():
     foreign, names = plant(300, seed=5)[0], plant(300, seed=6)[1]
     pair = make_pair(foreign, names, 0, edges_of(300))

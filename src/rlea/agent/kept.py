@@ -85,6 +85,8 @@ class Kept:
             check_like(told["share"], 0.0, "share")
             own = {name: array for name, array in every.items() if not name.startswith(_START)}
             more = {name.removeprefix(_START): array for name, array in every.items() if name not in own}
+            # Runs from before there were dictionaries taught none.
+            more = dict.fromkeys(("taught_source_ids", "taught_target_ids"), np.zeros(0, np.int32)) | more
             pseudo_seeds, taught = (
                 Links.of(*(np.asarray(more[name + ids], np.int32) for ids in ("source_ids", "target_ids")))
                 for name in ("", "taught_")

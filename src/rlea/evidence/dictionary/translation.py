@@ -182,17 +182,38 @@ def learn(foreign: Foreign, words: Words, foreign_ids: Ints, word_ids: Ints) -> 
         tick("dictionary")
         sign_counts, sound_counts, logs = _spellings(sounds, sound_of, entry_keys, entry_counts)
         found = Dictionary(
-            *(foreign, words, foreign_ids, word_ids, starts, word_of, counts, priors, seen),
-            *(own_starts, own_places, own_counts, logs, sound_of, sounds),
-            *(entry_keys, entry_counts, sign_counts, sound_counts, heard_starts, heard, heard_counts),
-            *(foreign_link, words_link),
+            foreign=foreign,
+            words=words,
+            foreign_ids=foreign_ids,
+            word_ids=word_ids,
+            starts=starts,
+            word_of=word_of,
+            counts=counts,
+            priors=priors,
+            seen=seen,
+            own_starts=own_starts,
+            own_places=own_places,
+            own_counts=own_counts,
+            logs=logs,
+            sound_of=sound_of,
+            sounds=sounds,
+            entry_keys=entry_keys,
+            entry_counts=entry_counts,
+            sign_counts=sign_counts,
+            sound_counts=sound_counts,
+            heard_starts=heard_starts,
+            heard=heard,
+            heard_counts=heard_counts,
+            foreign_link=foreign_link,
+            words_link=words_link,
         )
         if counted < ROUNDS:
             own_starts, own_places, own_counts, heard_starts, heard_keys, heard_counts = _count(
                 found.tables, found.own, foreign_ids, word_ids, room, spelled_room
             )
             counts = np.bincount(own_places, own_counts, minlength=len(counts)).astype(np.float64)
-            entry_keys, heard = np.unique(heard_keys, return_inverse=True)
+            entry_keys, inverse = np.unique(heard_keys, return_inverse=True)
+            heard = inverse.astype(np.int64)
             entry_counts = np.bincount(heard, heard_counts, minlength=len(entry_keys)).astype(np.float64)
     return found
 
