@@ -523,6 +523,24 @@ def several_table() -> str:
     return slim(markdown_table(head, rows))
 
 
+def dictionary_table() -> str:
+    """With the channel and without, where it is of use."""
+    rows = [row for row in load("dictionary.json")["rows"] if "f1" in row]
+    head = ["", "begins with", "precision", "recall", "F1", "links of .9 and more", "precision of these", "processor s"]
+    lines = [
+        [
+            f"{row['pair']} {'with' if row['dictionary'] else 'without'} the dictionary",
+            row["beginning"],
+            *(share(row[key]) for key in ("precision", "recall", "f1")),
+            f"{row['sure links']:,}",
+            share(row["precision of sure links"]),
+            f"{row['processor seconds']:.0f}",
+        ]
+        for row in rows
+    ]
+    return slim(markdown_table(head, lines))
+
+
 def review_cost() -> str:
     (row,) = load("review.json")["rows"]
     asked = {
@@ -799,6 +817,7 @@ def main() -> None:
         ROOT / "docs" / "review.md": {"review-size": review_size, "review-cost": review_cost, "live-cost": live_cost},
         ROOT / "docs" / "scale.md": {"supersteps": supersteps_table, "widths": width_table},
         ROOT / "docs" / "search.md": {"reading": reading_table, "million": million_table},
+        ROOT / "docs" / "dictionary.md": {"dictionary": dictionary_table},
         ROOT / "docs" / "update.md": {"update-cost": update_cost},
         ROOT / "docs" / "questions.md": {"questions": question_table, "question-gains": question_gain_table},
     }

@@ -20,6 +20,9 @@ import pytest
 from rlea.agent.agent import Aligner
 from rlea.evaluation.ranks import rank_metrics
 from rlea.evidence.collect import Evidence
+from rlea.evidence.dictionary.corpus import read_foreign, read_words
+from rlea.evidence.dictionary.proposals import expected_vectors
+from rlea.evidence.dictionary.translation import CrossFitted
 from rlea.graph import Links, choose_pool
 from rlea.io.synthetic import SyntheticSettings, generate
 from rlea.matchers import MATCHERS
@@ -60,7 +63,18 @@ def digests():
         found |= {f"{name} from {label}": value for name, value in of_agent(known, given, evidence)}
     for name, part in vectors.items():
         found |= {f"{what} by {name}": value for what, value in of_vectors(pair, part)}
-    return found
+    return found | {"dictionary": of_dictionary(pair)}
+
+
+def of_dictionary(pair):
+    """Scores and expectations of a dictionary from names in Latin letters and the same in Cyrillic ones."""
+    names = [str(name).lower() for name in pair.source.names]
+    cyrillic = str.maketrans("abcdefghijklmnopqrstuvwxyz", "абсдефгхийклмнопярстувщжыз")
+    every, some = np.arange(len(names)), np.arange(0, len(names), 2)
+    foreign = read_foreign([name.translate(cyrillic) for name in names])
+    dictionary = CrossFitted.learn(foreign, read_words(names), some, some)
+    vectors = expected_vectors(dictionary)
+    return digest(dictionary.score(every, every), vectors.source.data, vectors.source.indices, vectors.target.data)
 
 
 def of_agent(pair, vectors, evidence):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from rlea import peak_memory
-from rlea.evidence import CHANNELS, STRUCTURE
+from rlea.evidence import CHANNELS, DICTIONARY, STRUCTURE
 from rlea.graph.schema import Schema
 from rlea.matchers import MATCHERS
 from rlea.progress import Progress, silent
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rlea.agent.overlap import RightLinks
     from rlea.agent.trace import Trace
     from rlea.evidence.channel import Channel
+    from rlea.evidence.dictionary.channel import Entry
     from rlea.graph import GraphPair, Ids
     from rlea.matching import Matching, Task
     from rlea.paper.agent import Agent
@@ -63,6 +64,7 @@ class Decision:
     right: RightLinks | None = None  # how many of the links are; None where confidences are not calibrated
     recall: float = 1.0  # share of all right links that are among them, as far as is known
     kept: Kept | None = None  # what the run keeps so that it can go on
+    dictionary: tuple[Entry, ...] = ()  # that was learned
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,14 +292,20 @@ def by_agent(inputs: Inputs) -> Decision:
         outcome.right,
         outcome.recall,
         None if outcome.rating is None or settings.matcher != "fused" else Kept.of(aligner, outcome.rating),
+        entries_of(channels),
     )
+
+
+def entries_of(channels: Sequence[Channel]) -> tuple[Entry, ...]:
+    """The dictionary that was learned, empty without one."""
+    return next((one.info["dictionary"] for one in channels if one.name == DICTIONARY and one.info), ())
 
 
 def tell_channels(channels: Sequence[Channel]) -> list[dict[str, Any]]:
     """What every channel is, for the record."""
     return [
         {"channel": one.name, "columns": list(one.columns), "meanings": list(one.meanings or one.columns)}
-        | {key: value for key, value in one.info.items() if key != "schema"}
+        | {key: value for key, value in one.info.items() if key not in ("schema", "dictionary")}
         for one in channels
     ]
 

@@ -200,6 +200,7 @@ def conclude(pair: GraphPair, inputs: Inputs, decision: Decision, ranks: RankMet
         trace=decision.trace,
         search=inputs.search if uses_candidates(settings) else {"kind": "evidence"},
         schema=decision.schema,
+        dictionary=decision.dictionary,
         doubtful=decision.matching.without(matching),
         overlap=overlap,
         kept=decision.kept,

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rlea.evaluation.metrics import LinkMetrics
     from rlea.evaluation.ranks import RankMetrics
     from rlea.evaluation.string_baseline import StringProbe
+    from rlea.evidence.dictionary.channel import Entry
     from rlea.graph import GraphPair
 
 SHOWN = 10  # rows of the HTML form
@@ -115,6 +116,7 @@ class Result:
     search: dict[str, Any] = field(default_factory=lambda: {"kind": "exact"})  # how candidates were found, its recall
     strings: StringProbe | None = None  # what equal strings would solve of the gold links, nothing hidden
     schema: Schema = field(default_factory=Schema)  # relations, attributes and classes that correspond
+    dictionary: tuple[Entry, ...] = ()  # that was learned from the links
     doubtful: Matching = field(default_factory=lambda: Matching.of([], [], []))  # links found and left out
     overlap: Overlap | None = None  # how much the graphs share; None where confidences are not calibrated
     kept: Kept | None = None  # the trained agent, and what else it takes to go on with this run
@@ -300,6 +302,7 @@ def write(folder: str | Path, result: Result, *, formats: Sequence[str] = ()) ->
     from rlea.config import config_text, input_paths
     from rlea.evaluation.gold_ranks import GOLD_RANKS
     from rlea.io.writers import ALWAYS, LinkRows, MappingSet, justification_of, write_links
+    from rlea.io.writers.dictionary import DICTIONARY_FILE, put_dictionary
     from rlea.io.writers.run_folder import RUN_CONFIG
     from rlea.io.writers.schema import schema_files, schema_sssom
     from rlea.io.writers.tsv import put_links_tsv
@@ -327,6 +330,8 @@ def write(folder: str | Path, result: Result, *, formats: Sequence[str] = ()) ->
     doubtful = result.worth_a_look
     if len(doubtful):
         extra[DOUBTFUL] = lambda path: put_links_tsv(path, LinkRows.of(doubtful, pair.source, pair.target))
+    if result.dictionary:
+        extra[DICTIONARY_FILE] = lambda path: put_dictionary(path, result.dictionary)
     extra |= schema_files(result.schema)
     extra |= schema_sssom(result.schema, {*pair.source.attributes, *pair.target.attributes}, about)
     rows = LinkRows.of(result.matching, pair.source, pair.target)
@@ -341,12 +346,14 @@ def check_output(folder: str | Path, inputs: Iterable[str | Path | None] = (), f
     from rlea.agent.trace import DECISIONS
     from rlea.evaluation.gold_ranks import GOLD_RANKS
     from rlea.io.writers import ALWAYS, LINK_FILES
+    from rlea.io.writers.dictionary import DICTIONARY_FILE
     from rlea.io.writers.run_folder import RUN_CONFIG, check_free
     from rlea.io.writers.schema import SCHEMA_FILES, SCHEMA_SSSOM
     from rlea.record import DOUBTFUL
 
     links = [LINK_FILES[name] for name in (*ALWAYS, *formats)]
-    others = ("report.html", RUN_CONFIG, DECISIONS, GOLD_RANKS, KEPT, DOUBTFUL, *SCHEMA_FILES, SCHEMA_SSSOM)
+    others: tuple[str, ...] = ("report.html", RUN_CONFIG, DECISIONS, GOLD_RANKS, KEPT, DOUBTFUL, DICTIONARY_FILE)
+    others += (*SCHEMA_FILES, SCHEMA_SSSOM)
     check_free(folder, (*links, *others), [one for one in inputs if one])
 
 

@@ -98,7 +98,7 @@ def evidence_uses(settings: AlignSettings) -> str:
     """What the agent or PARIS looks at, in the words of `MODELS`, without what is hidden."""
     used = ("structure", "attributes") if settings.matcher == "paris" else settings.used_channels
     # To PARIS as a channel names are facts; the words of an entity are those of its name and its literals.
-    parts = {"paris": ("structure", "names", "attributes"), "words": ("names", "attributes")}
+    parts = {"paris": ("structure", "names", "attributes"), "words": ("names", "attributes"), "dictionary": ("names",)}
     every = [part for name in used for part in parts.get(name, (name,))]
     every += [part for name in settings.embedding if name in MODELS for part in MODELS[name].uses.split(" and ")]
     return " and ".join(part for part in dict.fromkeys(every) if part not in settings.hide)

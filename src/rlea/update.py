@@ -22,7 +22,7 @@ from rlea.agent.live import CHANGED, LiveRun
 from rlea.agent.overlap import RightLinks
 from rlea.agent.passes import Decisions
 from rlea.agent.trace import Trace
-from rlea.deciders import NEAREST, Decision, tell_channels
+from rlea.deciders import NEAREST, Decision, entries_of, tell_channels
 from rlea.errors import InputError
 from rlea.evidence import PARIS, VECTORS
 from rlea.evidence.contribution import contributions, feature_columns, readable_features
@@ -137,7 +137,7 @@ def update(
     inputs = pipeline.make_inputs(pair, before.settings, progress).begin(before.settings)
     kept = before.kept
     if kept is not None:
-        kept = kept.with_pseudo_seeds(placed(kept.rating.pseudo_seeds, *ids))
+        kept = kept.placed(lambda links: placed(links, *ids))
     standing = _moved(before.links, *ids)
     is_seed = np.isin(standing.source_ids, pair.train.source_ids) | np.isin(standing.target_ids, pair.train.target_ids)
     with inputs.clock("match"), ticking(progress) as report:
@@ -196,6 +196,7 @@ def _decision(live: LiveRun, source_ids: Ids, target_ids: Ids, before: Resumed) 
         ),
         right,
         recall,
+        dictionary=entries_of(channels),
     )
 
 

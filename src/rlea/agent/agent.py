@@ -46,7 +46,7 @@ from rlea.agent.propagation import PropagationSettings
 from rlea.agent.representative import are_like_the_rest, share_found
 from rlea.agent.verification import STAGES, KnownGame, Verified, believed, verify_games
 from rlea.errors import InputError
-from rlea.evidence import CHANNELS, STRUCTURE, VECTORS
+from rlea.evidence import CHANNELS, DICTIONARY, PARIS, STRUCTURE, VECTORS
 from rlea.evidence.channel import (
     Channel,
     ScoreTable,
@@ -57,6 +57,7 @@ from rlea.evidence.channel import (
     silent_channel,
 )
 from rlea.evidence.collect import Evidence
+from rlea.evidence.dictionary.channel import LEAST_LINKS, is_useful
 from rlea.evidence.vectors import Csls, vector_channels
 from rlea.evidence.words import CODES
 from rlea.graph import GraphPair, Ids, Links, choose_pool
@@ -76,6 +77,7 @@ FEW_SHARE = 0.03
 FEW_FOR_STRUCTURE = 1000
 DROPOUT_SHARE = 5  # each way of dropping channels is shown for one pseudo-seed in so many
 LEAST_TRUST = 0.1  # in a link for it to be evidence for others
+TAUGHT = 0.9  # confidence from which on links teach the dictionary
 SURE = 0.5  # confidence from which on a link that stands is a seed for entities that are decided again
 # What equal codes are worth beside the log-odds among rivals: a rare code says who is meant, where rivals are variants.
 CODE_SLOPE = 8.0
@@ -246,6 +248,19 @@ class Aligner:
         """
         self._forget()
         evidence = self._evidence_for(pair, vectors, evidence, progress)
+        evidence.teach(Links.empty())
+        self._fit(evidence, pair, vectors, progress)
+        taught = self._to_teach(evidence, pair, vectors, progress)
+        if len(taught) >= LEAST_LINKS:
+            self._forget()
+            self._evidence = evidence
+            evidence.teach(taught)
+            self._fit(evidence, pair, vectors, progress)
+        if any(part.is_fitted for part in vectors):
+            self.choose(pair, vectors, progress=progress)
+        return self
+
+    def _fit(self, evidence: Evidence, pair: GraphPair, vectors: Sequence[Embeddings], progress: Progress) -> None:
         start = self._start(evidence, pair.train)
         hold = hold_out_together if _is_large(pair) else hold_out
         games = hold(Graphs.of_pair(pair), start.links, len(start.seeds), self.settings.holdout)
@@ -254,9 +269,34 @@ class Aligner:
             by_null = type(evidence) is Evidence and not any(part.is_fitted for part in vectors)
             self._learn(evidence, start, games, progress, is_calibrated=not (_is_large(pair) and by_null))
         self.is_fitted = True
-        if any(part.is_fitted for part in vectors):
-            self.choose(pair, vectors, progress=progress)
-        return self
+
+    def _to_teach(
+        self, evidence: Evidence, pair: GraphPair, vectors: Sequence[Embeddings], progress: Progress
+    ) -> Links:
+        """Without enough seeds: sure links of a first decision, where names need a dictionary to learn from them."""
+        is_fitted = any(part.is_fitted for part in vectors)
+        if DICTIONARY not in self.channels or len(evidence.taught) or is_fitted or not is_useful(evidence.pair):
+            return Links.empty()
+        outcome = self.decide(pair, *unseeded(pair, pair.train), vectors, evidence=evidence, progress=progress)
+        if outcome.right is None:  # nobody knows how sure the links are
+            return Links.empty()
+        sure = outcome.last.matching.at_least(TAUGHT)
+        return Links.union([pair.train, Links.of(sure.source_ids, sure.target_ids)])
+
+    def _teach_seeds(self, evidence: Evidence, seeds: Links) -> None:
+        """Let the dictionary learn from the seeds, and from what PARIS makes of them."""
+        if DICTIONARY not in self.channels or not are_enough(seeds) or not is_useful(evidence.pair):
+            return
+        known = [seeds]
+        for channel in evidence.collect(seeds, seeds, [name for name in self.channels if name == PARIS]):
+            if channel.name == PARIS:
+                assert channel.shown is not None
+                best = channel.proposals.some(channel.is_best())
+                best = best.some(channel.shown(best)[:, 0] >= TAUGHT)
+                is_new = ~np.isin(best.source_ids, seeds.source_ids) & ~np.isin(best.target_ids, seeds.target_ids)
+                best = best.some(is_new)
+                known.append(Links.of(best.source_ids, best.target_ids))
+        evidence.teach(Links.union(known))
 
     def _make_evidence(self, pair: GraphPair, vectors: Sequence[Embeddings], progress: Progress) -> Evidence:
         own = [part for part in vectors if not part.is_fitted]
@@ -268,6 +308,7 @@ class Aligner:
         graphs = (evidence.pair.source, seeds.source_ids), (evidence.pair.target, seeds.target_ids)
         if any(ids.min(initial=0) < 0 or ids.max(initial=-1) >= graph.num_entities for graph, ids in graphs):
             raise InputError("a seed names an entity that is not in its graph", remedy="give seeds of these two graphs")
+        self._teach_seeds(evidence, seeds)
         voters = [] if are_enough(seeds) else evidence.collect(seeds, seeds, self.channels)
         voters = allowed(voters, evidence.pair.cannot_link)
         start = bootstrap(seeds, voters)
@@ -558,7 +599,7 @@ class Aligner:
             passes[-1] = replace(passes[-1], confidences=np.asarray(shifted, np.float32))
 
         share = right.value / max(1, len(passes[-1].source_ids)) if right is not None else 0.0
-        rating = Rating(start.pseudo_seeds, rate, final, share)
+        rating = Rating(start.pseudo_seeds, rate, final, share, evidence.taught)
 
         def state() -> State:
             return self._state(problem, channels, fitted, rating)
@@ -579,6 +620,7 @@ class Aligner:
         """The state that `decide` ends with, without deciding: `rating` is what it found out about confidences."""
         self._check_fitted()
         evidence = self._evidence_for(pair, vectors, evidence, progress)
+        evidence.teach(rating.taught)
         start = Bootstrap(pair.train, rating.pseudo_seeds, {})
         channels = self._arrange(self._collect(evidence, start, start.seeds))
         problem = Problem(Graphs.of_pair(pair), start.seeds, source_ids, target_ids)
@@ -801,6 +843,8 @@ class Aligner:
         if not self.layout and not is_learned:
             return list(channels)
         there = {(channel.name, channel.columns): channel for channel in channels}
+        if is_learned:  # an agent that learned without a dictionary does without one
+            there = {key: one for key, one in there.items() if key[0] != DICTIONARY or key in self.layout}
         unknown = [columns[0] for name, columns in there if (name, columns) not in self.layout]
         if unknown and is_learned:
             raise InputError(

@@ -6,7 +6,8 @@ corresponds, and the curves by which links got their confidences. Graphs and evi
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,7 @@ class Rating:
     rater: Rater | None  # features of links -> confidences, if by null models
     calibration: Calibration  # if not
     share: float  # of the links that is right
+    taught: Links = field(default_factory=Links.empty)  # that the dictionary learned from
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,15 +57,18 @@ class Kept:
 
         return Aligner.from_file(KEPT, self.about, self.arrays)
 
-    def with_pseudo_seeds(self, links: Links) -> Kept:
-        """The same for graphs in which entities have other numbers."""
-        return replace(self, rating=replace(self.rating, pseudo_seeds=links))
+    def placed(self, place: Callable[[Links], Links]) -> Kept:
+        """The same for graphs in which entities have other numbers, as `place` gives them."""
+        rating = self.rating
+        own = replace(rating, pseudo_seeds=place(rating.pseudo_seeds), taught=place(rating.taught))
+        return replace(self, rating=own)
 
     def put(self, path: Path) -> None:
         """Write the file; the caller makes the write atomic."""
         rating = self.rating
         more: dict[str, NDArray[Any]] = {} if rating.rater is None else rating.rater.as_arrays()
-        more |= {"source_ids": rating.pseudo_seeds.source_ids, "target_ids": rating.pseudo_seeds.target_ids}
+        for links, name in ((rating.pseudo_seeds, ""), (rating.taught, "taught_")):
+            more |= {f"{name}source_ids": links.source_ids, f"{name}target_ids": links.target_ids}
         about = {"calibration": asdict(rating.calibration), "share": rating.share, "rated": rating.rater is not None}
         arrays = {_START + name: array for name, array in more.items()}
         put_agent_file(path, self.about | {"run": about}, {**self.arrays, **arrays})
@@ -80,6 +85,13 @@ class Kept:
             check_like(told["share"], 0.0, "share")
             own = {name: array for name, array in every.items() if not name.startswith(_START)}
             more = {name.removeprefix(_START): array for name, array in every.items() if name not in own}
-            pseudo_seeds = Links.of(*(np.asarray(more[name], np.int32) for name in ("source_ids", "target_ids")))
+            # Runs from before there were dictionaries taught none.
+            more = dict.fromkeys(("taught_source_ids", "taught_target_ids"), np.zeros(0, np.int32)) | more
+            pseudo_seeds, taught = (
+                Links.of(*(np.asarray(more[name + ids], np.int32) for ids in ("source_ids", "target_ids")))
+                for name in ("", "taught_")
+            )
             rater = Rater.from_arrays(more) if told["rated"] is True else None
-            return Kept(about, own, Rating(pseudo_seeds, rater, Calibration(**told["calibration"]), told["share"]))
+            return Kept(
+                about, own, Rating(pseudo_seeds, rater, Calibration(**told["calibration"]), told["share"], taught)
+            )

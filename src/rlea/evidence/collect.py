@@ -6,9 +6,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rlea.evidence import ATTRIBUTES, CHANNELS, NAMES, PARIS, STRUCTURE, VECTORS, WORDS
+from rlea.evidence import ATTRIBUTES, CHANNELS, DICTIONARY, NAMES, PARIS, STRUCTURE, VECTORS, WORDS
 from rlea.evidence.attributes.channel import attribute_channels
 from rlea.evidence.channel import Channel
+from rlea.evidence.dictionary.channel import dictionary_channels
 from rlea.evidence.names import PROPOSALS, NameSearches, name_channels
 from rlea.evidence.paris.channel import paris_channels
 from rlea.evidence.vectors import vector_channels
@@ -41,6 +42,7 @@ class Evidence:
     ) -> None:
         self.pair, self.vectors, self.encoder = pair.without_gold, list(vectors), encoder
         self.proposed = proposed
+        self.taught = Links.empty()  # that the dictionary learns from
         self.seconds: dict[tuple[str, bytes], float] = {}  # that making each took
         self.asked: set[tuple[str, bytes]] = set()  # which were used; whoever counts costs may clear it
         self._kept: dict[tuple[str, bytes], list[Channel]] = {}
@@ -52,8 +54,16 @@ class Evidence:
             WORDS: lambda links: word_channels(self.pair, progress, proposed[1]),
             ATTRIBUTES: lambda links: attribute_channels(self.pair, links, progress),
             PARIS: lambda links: paris_channels(self.pair, links, progress),
+            DICTIONARY: lambda links: dictionary_channels(self.pair, links, progress),
             VECTORS: lambda links: vector_channels(self.vectors, *self.pair.entity_ids, progress),
         }
+
+    def teach(self, links: Links) -> None:
+        """Let the dictionary learn from these links, seeds among them, in place of those that it had.
+
+        They may be held out: no link counts for a pair of its own entities.
+        """
+        self.taught = links
 
     def collect(self, certain: Links, learned_from: Links, wanted: Sequence[str] = CHANNELS) -> list[Channel]:
         """The wanted channels that have something to say, always in the same order; vectors whenever there are some.
@@ -64,7 +74,7 @@ class Evidence:
         """
         self.prepare(certain, learned_from, wanted)
         made: list[Channel] = []
-        for name, links in _needed(certain, learned_from, wanted):
+        for name, links in self._needed(certain, learned_from, wanted):
             made += self._made(name, links)
         return [channel for channel in made if len(channel.proposals) or not channel.info.get("searched", True)]
 
@@ -72,11 +82,17 @@ class Evidence:
         """Begin to make channels that will be collected, where that can be done elsewhere."""
         if not is_divided():
             return
-        for name, links in _needed(certain, learned_from, wanted):
+        for name, links in self._needed(certain, learned_from, wanted):
             key = _key(name, links)
             if key not in self._kept and key not in self._begun and (name != VECTORS or self.vectors):
                 own = shared(self.pair), self.encoder, shared(self.vectors), self.proposed
                 self._begun[key] = begin("evidence", make_apart, name, links, *own)
+
+    def _needed(self, certain: Links, learned_from: Links, wanted: Sequence[str]) -> list[tuple[str, Links]]:
+        """Channels in their order, each with the links that it may learn from."""
+        names = [name for name in CHANNELS if name in wanted and name != STRUCTURE]
+        taught = {PARIS: certain, DICTIONARY: self.taught, **dict.fromkeys(UNTAUGHT, Links.empty())}
+        return [(name, taught.get(name, learned_from)) for name in (*names, VECTORS)]
 
     def make(self, name: str, links: Links) -> list[Channel]:
         """A channel as it is made from links."""
@@ -109,13 +125,6 @@ def make_apart(
 
 def _evidence(pair: GraphPair, encoder: str, vectors: Sequence[Embeddings], proposed: tuple[int, int]) -> Evidence:
     return Evidence(pair, encoder=encoder, vectors=vectors, proposed=proposed)
-
-
-def _needed(certain: Links, learned_from: Links, wanted: Sequence[str]) -> list[tuple[str, Links]]:
-    """Channels in their order, each with the links that it may learn from."""
-    names = [name for name in CHANNELS if name in wanted and name != STRUCTURE]
-    taught = {PARIS: certain, **dict.fromkeys(UNTAUGHT, Links.empty())}
-    return [(name, taught.get(name, learned_from)) for name in (*names, VECTORS)]
 
 
 def _key(name: str, links: Links) -> tuple[str, bytes]:
