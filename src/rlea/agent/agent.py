@@ -724,9 +724,11 @@ class Aligner:
         games = hold(graphs, start.links, len(start.seeds), self.settings.holdout) if len(start.seeds) else []
         known: list[KnownGame] = []
         for part, game in enumerate(_keep_links(game, start.seeds) for game in games):
-            if _is_same(games, part):  # played already
-                places, is_right = game.judge(known[0].game.decisions)
-                known.append(KnownGame(known[0].game, places, is_right[places]))
+            if _is_same(games, part):  # played already: its links are described once, too
+                before = known.pop()
+                places, is_right = game.judge(before.game.decisions)
+                both = np.concatenate([before.places, places]), np.concatenate([before.right, is_right[places]])
+                known.append(KnownGame(before.game, *both))
                 continue
             channels = self._arrange(self._collect(evidence, start, game.problem.seeds))
             decisions = self._play(game.problem, channels, unseen=part)
