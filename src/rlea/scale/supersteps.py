@@ -120,6 +120,7 @@ class Shard:
         if not given.frozen:
             self.there = np.full(len(self.open_source), -1, np.int32)
             self.back = np.full(len(self.open_target), -1, np.int32)
+            self.is_new = np.zeros(len(self.there), np.bool_), np.zeros(len(self.back), np.bool_)
             self._link(given.seeds)
             self.statistics = (
                 np.zeros(given.correspondence.shape, np.int32),
@@ -135,12 +136,13 @@ class Shard:
         """Which relations lead from links of this shard's sources to linked neighbours: new ones among them."""
         game = self.given.game
         self._link(accepted)
-        is_new, is_new_back = np.zeros(len(self.there), np.bool_), np.zeros(len(self.back), np.bool_)
+        is_new, is_new_back = self.is_new
         is_new[accepted[:, 0]], is_new_back[accepted[:, 1]] = True, True
         own = accepted[(accepted[:, 0] >= self.low) & (accepted[:, 0] < self.high)]
         found = np.empty((1024, 2), np.int32)
         sides = game.source, game.target
         rows, totals, totals_back = _count_edges(*sides, own, self.there, self.back, is_new, is_new_back, found)
+        is_new[accepted[:, 0]], is_new_back[accepted[:, 1]] = False, False
         if not len(rows):
             return np.zeros((0, 3), np.int32), totals, totals_back
         width = len(totals_back)
@@ -259,8 +261,9 @@ class Shard:
 def best_of_each(
     ids: Ids, source: Ids, target: Ids, keys: Floats, hashes: NDArray[np.uint64]
 ) -> tuple[Ids, Ids, Floats]:
-    """Of every id the pair with the highest key, of equal ones that with the lowest hash."""
-    best = _best(ids, keys, hashes) if len(ids) else np.zeros(0, np.int64)
+    """Of every id the pair with the highest key, of equal ones that with the lowest hash; in the order of ids."""
+    order = np.lexsort((hashes, -keys, ids))
+    best = order[np.append(True, np.diff(ids[order]) != 0)[: len(order)]]
     return source[best], target[best], keys[best]
 
 
@@ -345,9 +348,8 @@ def choose(offers: Sequence[Offers], width: Any, seed: int) -> tuple[Ids, Floats
     offered, offered_to, offered_keys = sides[1]
     hashes = tie_hash(offered, offered_to, seed)
     best, best_to, _ = best_of_each(offered_to, offered, offered_to, offered_keys, hashes)
-    partner = np.full(int(best_to.max()) + 1, -1, np.int32)
-    partner[best_to] = best
-    chosen = np.flatnonzero((partner[target] == source) & (keys >= keys.max() - width))
+    partners = best[np.searchsorted(best_to, target)]  # what is best for a source was offered to its target, too
+    chosen = np.flatnonzero((partners == source) & (keys >= keys.max() - width))
     order = np.lexsort((tie_hash(source[chosen], target[chosen], seed), -keys[chosen]))
     chosen = chosen[order][: None if width else 1]
     return np.column_stack([source[chosen], target[chosen]]).astype(np.int32), keys[chosen]
@@ -417,17 +419,6 @@ class _Statistics:
 
 
 # ---- compiled --------------------------------------------------------------------------------------------------------
-
-
-@numba.njit(cache=True)
-def _best(ids, keys, hashes):  # type: ignore[no-untyped-def]
-    """The place of the best pair of every id that occurs, in the order of ids."""
-    best = np.full(ids.max() + 1, -1, np.int64)
-    for place in range(len(ids)):
-        other = best[ids[place]]
-        if other < 0 or keys[place] > keys[other] or (keys[place] == keys[other] and hashes[place] < hashes[other]):
-            best[ids[place]] = place
-    return best[best >= 0]
 
 
 @numba.njit(cache=True)
