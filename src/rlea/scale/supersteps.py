@@ -54,7 +54,7 @@ class News:
 
 @dataclass(frozen=True, eq=False)
 class Offers:
-    """Pairs of a shard at or above the lowest threshold so far: the best of every source, the best of every target."""
+    """Pairs of a shard that could be accepted: the best of every source, the best of every target."""
 
     by_source: tuple[Ids, Ids, Floats]  # sources, targets, priorities
     by_target: tuple[Ids, Ids, Floats]
@@ -70,6 +70,7 @@ class Pass:
     rules: Any
     bounds: NDArray[np.int64]  # (num_shards + 1,) sources of each shard
     seeds: Ids  # (num_seeds, 2)
+    width: np.float32  # how far below the highest priority a pair may be to be accepted
 
 
 class Shards(Protocol):
@@ -240,8 +241,11 @@ class Shard:
             high = self.keys[kept] >= np.float32(self.lowest)
             self.active[kept[~high]] = False
             self.offered = kept[high]
-        places = self.offered
-        source, target, keys = self.pair_source[places], self.pair_target[places], self.keys[places]
+        places, keys = self.offered, self.keys[self.offered]
+        # Those too far below the best of this shard are too far below the best of all.
+        near = keys >= keys.max(initial=-np.inf) - self.given.width
+        places, keys = places[near], keys[near]
+        source, target = self.pair_source[places], self.pair_target[places]
         hashes = tie_hash(source, target, int(self.given.rules.seed))
         return Offers(*(best_of_each(own, source, target, keys, hashes) for own in (source, target)))
 
@@ -283,9 +287,9 @@ def play_in_supersteps(
     """As `engine.play`: links, the correspondence of relations, and all pairs with their last priorities."""
     seeds, earlier = np.column_stack([seed_source, seed_target]), np.column_stack([earlier_source, earlier_target])
     bounds = divide(game.pair_source, len(game.source.is_open), num_shards)
-    given = Pass(game, correspondence, frozen, rules, bounds, seeds)
-    shards = shards_of(given)
     scale = np.float32(width if rules.anchored else width * rules.temperature)
+    given = Pass(game, correspondence, frozen, rules, bounds, seeds, scale)
+    shards = shards_of(given)
     own = _Statistics(given)
     supposed = np.full(len(game.source.is_open), -1, np.int32)
     supposed_back = np.full(len(game.target.is_open), -1, np.int32)
