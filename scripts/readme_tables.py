@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import re
+import statistics
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -781,6 +783,107 @@ def million_table() -> str:
     return slim(markdown_table(["entities a side", *(f"{row['entities']:,}" for row in rows), "grows by"], lines))
 
 
+def cluster_table() -> str:
+    """The same run on any number of workers, and with one killed."""
+    rows = load("cluster.json")["rows"]
+    first = {row["pair"]: row["seconds_driver"] + row["seconds_workers"] for row in reversed(rows)}
+    lines = [
+        [
+            title(row["pair"]),
+            {"killed": "local:2, a worker killed"}.get(row["how"], row["how"]),
+            f"`{row['md5'][:12]}`",
+            f"{row['seconds_driver']:.0f}",
+            f"{row['seconds_workers']:.0f}",
+            f"{(row['seconds_driver'] + row['seconds_workers']) / first[row['pair']]:.2f}",
+            f"{row['peak_mb_driver']:,.0f}",
+            f"{row['peak_mb_worker']:,.0f}",
+            f"{row['bytes'] / 1e6:,.0f}",
+        ]
+        for row in rows
+    ]
+    head = [
+        "",
+        "workers",
+        "MD5 of the links",
+        "s, program",
+        "s, workers",
+        "of here",
+        "peak MB, program",
+        "peak MB, worker",
+    ]
+    return slim(markdown_table([*head, "MB of files"], lines))
+
+
+LARGE = {10**7: "10 million", 10**8: "100 million", 10**9: "a billion"}
+CORES = 64  # of a machine that can be rented
+
+
+def growth(sizes: Sequence[float], values: Sequence[float]) -> tuple[float, float]:
+    """Factor and exponent of a power law, by least squares of the logarithms."""
+    exponent, factor = statistics.linear_regression([math.log(x) for x in sizes], [math.log(y) for y in values])
+    return math.exp(factor), exponent
+
+
+def passes_table() -> str:
+    """Supersteps alone by size."""
+    rows = load("cost_passes.json")["rows"]
+    sizes = [row["entities"] for row in rows]
+    shown = {
+        "seconds": ("processor s of all shards", 1.0),
+        "rounds": ("rounds", 1.0),
+        "told": ("MB told to each shard", 1e-6),
+        "answered": ("MB answered by all", 1e-6),
+        "straggling": ("waiting for the slowest", 1.0),
+    }
+    lines = []
+    for name, (called, unit) in shown.items():
+        values = [unit * row["a_pass"][name] for row in rows]
+        factor, exponent = growth(sizes, values)
+        ahead = [f"{factor * size**exponent:,.1f}" for size in LARGE]
+        lines.append([called, *(f"{value:,.1f}" for value in values), f"{exponent:.2f}", *ahead])
+    return markdown_table(["a pass", *(f"{size:,}" for size in sizes), "exponent", *LARGE.values()], lines)
+
+
+def cost_table() -> str:
+    """Processor seconds by stage, how they grow, and what large graphs would take."""
+    rows = load("cost_model.json")["rows"]
+    sizes = [row["entities"] for row in rows]
+    # At large sizes null models are drawn once: one game without matches, two with halves.
+    often = {"matches taken out": 1, "halves": 2}
+    lines, ahead = [], dict.fromkeys(LARGE, 0.0)
+    for stage in ("evidence", "describe pairs", *often):
+        own = [row["stages"].get(stage) for row in rows]
+        known = [(size, one) for size, one in zip(sizes, own, strict=True) if one]
+        if len(known) < 2:
+            continue
+        values = [one["seconds"] / (one["parts"] if stage in often else 1) for _, one in known]
+        factor, exponent = growth([size for size, _ in known], values)
+        hours = {size: often.get(stage, 1) * factor * size**exponent / 3600 for size in LARGE}
+        ahead = {size: ahead[size] + hours[size] for size in LARGE}
+        cells = ["" if one is None else f"{one['seconds']:,.1f}" for one in own]
+        lines.append([stage, *cells, f"{exponent:.2f}", *(f"{hours[size]:,.0f} h" for size in LARGE)])
+    factor, exponent = growth(sizes, [row["driver_seconds"] for row in rows])
+    alone = {size: factor * size**exponent / 3600 for size in LARGE}
+    cells = [f"{row['driver_seconds']:,.1f}" for row in rows]
+    lines.append(["the program itself", *cells, f"{exponent:.2f}", *(f"{alone[size]:,.0f} h" for size in LARGE)])
+    bytes_of = [row["bytes_shared"] + sum(one["bytes"] for one in row["stages"].values()) for row in rows]
+    for called, values, unit in (
+        ("GB of files", bytes_of, 1e-9),
+        ("GB of memory, program", [1e6 * row["driver_peak_mb"] for row in rows], 1e-9),
+        ("GB, a worker", [1e6 * max(one["peak_memory_mb"] for one in row["stages"].values()) for row in rows], 1e-9),
+    ):
+        slope, least = statistics.linear_regression(sizes, values)
+        grown = [unit * (least + slope * size) for size in LARGE]
+        cells = [f"{unit * value:,.2f}" for value in values]
+        lines.append([called, *cells, "linear", *(f"{value:,.0f}" for value in grown)])
+    table = slim(markdown_table(["stage", *(f"{size:,}" for size in sizes), "exponent", *LARGE.values()], lines))
+    sums = ", ".join(
+        f"{name}: {ahead[size] / CORES:,.0f} h on one machine of {CORES} cores, {ahead[size] / CORES / 16:,.0f} h on 16"
+        for size, name in LARGE.items()
+    )
+    return f"{table}\n\nThe divided stages alone, if nothing waited: {sums}."
+
+
 def main() -> None:
     pages = {
         ROOT / "README.md": {
@@ -815,7 +918,13 @@ def main() -> None:
         },
         ROOT / "docs" / "serve.md": {"reconcile": reconcile_table, "reconcile-cost": reconcile_cost},
         ROOT / "docs" / "review.md": {"review-size": review_size, "review-cost": review_cost, "live-cost": live_cost},
-        ROOT / "docs" / "scale.md": {"supersteps": supersteps_table, "widths": width_table},
+        ROOT / "docs" / "scale.md": {
+            "supersteps": supersteps_table,
+            "widths": width_table,
+            "cluster": cluster_table,
+            "passes": passes_table,
+            "cost": cost_table,
+        },
         ROOT / "docs" / "search.md": {"reading": reading_table, "million": million_table},
         ROOT / "docs" / "dictionary.md": {"dictionary": dictionary_table},
         ROOT / "docs" / "update.md": {"update-cost": update_cost},

@@ -70,6 +70,13 @@ def test_a_stopped_run_goes_on_from_its_parts(expected, tmp_path, monkeypatch):
     assert not folder.exists()
 
 
+def test_a_worker_of_another_version_is_refused(monkeypatch):
+    known = cluster.versions()
+    monkeypatch.setattr(cluster, "versions", lambda: {**known, "numpy": "0.9"})
+    with pytest.raises(InputError, match="another version of numpy"):
+        links_on("local:1")
+
+
 def test_the_command_line(tmp_path, run_cli):
     pair = seedless()
     graphs = tmp_path / "a.nt", tmp_path / "b.nt"

@@ -168,6 +168,8 @@ def connected(address: str) -> Iterator[int]:
         return
     quiet: dict[str, Any] = {"include_dashboard": False, "log_to_driver": False, "logging_level": "ERROR"}
     if address.startswith(LOCAL):
+        # Ray lets its workers stand back behind all other programs, and here nothing goes on without them.
+        os.environ.setdefault("RAY_worker_niceness", "0")
         # Parts travel in files, so there is next to nothing in Ray's own memory.
         own = {"num_cpus": int(address.removeprefix(LOCAL)), "object_store_memory": 200 * 2**20}
         ray.init(**quiet, **own, _node_ip_address="127.0.0.1")

@@ -54,7 +54,7 @@ class News:
 
 @dataclass(frozen=True, eq=False)
 class Offers:
-    """Pairs of a shard at or above the lowest threshold so far: the best of every source, the best of every target."""
+    """Pairs of a shard that could be accepted: the best of every source, the best of every target."""
 
     by_source: tuple[Ids, Ids, Floats]  # sources, targets, priorities
     by_target: tuple[Ids, Ids, Floats]
@@ -70,6 +70,7 @@ class Pass:
     rules: Any
     bounds: NDArray[np.int64]  # (num_shards + 1,) sources of each shard
     seeds: Ids  # (num_seeds, 2)
+    width: np.float32  # how far below the highest priority a pair may be to be accepted
 
 
 class Shards(Protocol):
@@ -120,6 +121,7 @@ class Shard:
         if not given.frozen:
             self.there = np.full(len(self.open_source), -1, np.int32)
             self.back = np.full(len(self.open_target), -1, np.int32)
+            self.is_new = np.zeros(len(self.there), np.bool_), np.zeros(len(self.back), np.bool_)
             self._link(given.seeds)
             self.statistics = begin_statistics(given.correspondence)
         else:
@@ -131,12 +133,13 @@ class Shard:
         """Which relations lead from links of this shard's sources to linked neighbours: new ones among them."""
         game = self.given.game
         self._link(accepted)
-        is_new, is_new_back = np.zeros(len(self.there), np.bool_), np.zeros(len(self.back), np.bool_)
+        is_new, is_new_back = self.is_new
         is_new[accepted[:, 0]], is_new_back[accepted[:, 1]] = True, True
         own = accepted[(accepted[:, 0] >= self.low) & (accepted[:, 0] < self.high)]
         found = np.empty((1024, 2), np.int32)
         sides = game.source, game.target
         rows, totals, totals_back = _count_edges(*sides, own, self.there, self.back, is_new, is_new_back, found)
+        is_new[accepted[:, 0]], is_new_back[accepted[:, 1]] = False, False
         if not len(rows):
             return np.zeros((0, 3), np.int32), totals, totals_back
         width = len(totals_back)
@@ -234,8 +237,11 @@ class Shard:
             high = self.keys[kept] >= np.float32(self.lowest)
             self.active[kept[~high]] = False
             self.offered = kept[high]
-        places = self.offered
-        source, target, keys = self.pair_source[places], self.pair_target[places], self.keys[places]
+        places, keys = self.offered, self.keys[self.offered]
+        # Those too far below the best of this shard are too far below the best of all.
+        near = keys >= keys.max(initial=-np.inf) - self.given.width
+        places, keys = places[near], keys[near]
+        source, target = self.pair_source[places], self.pair_target[places]
         hashes = tie_hash(source, target, int(self.given.rules.seed))
         return Offers(*(best_of_each(own, source, target, keys, hashes) for own in (source, target)))
 
@@ -255,8 +261,9 @@ class Shard:
 def best_of_each(
     ids: Ids, source: Ids, target: Ids, keys: Floats, hashes: NDArray[np.uint64]
 ) -> tuple[Ids, Ids, Floats]:
-    """Of every id the pair with the highest key, of equal ones that with the lowest hash."""
-    best = _best(ids, keys, hashes) if len(ids) else np.zeros(0, np.int64)
+    """Of every id the pair with the highest key, of equal ones that with the lowest hash; in the order of ids."""
+    order = np.lexsort((hashes, -keys, ids))
+    best = order[np.append(True, np.diff(ids[order]) != 0)[: len(order)]]
     return source[best], target[best], keys[best]
 
 
@@ -276,9 +283,9 @@ def play_in_supersteps(
     """As `engine.play`: links, the correspondence of relations, and all pairs with their last priorities."""
     seeds, earlier = np.column_stack([seed_source, seed_target]), np.column_stack([earlier_source, earlier_target])
     bounds = divide(game.pair_source, len(game.source.is_open), num_shards)
-    given = Pass(game, correspondence, frozen, rules, bounds, seeds)
-    shards = shards_of(given)
     scale = np.float32(width if rules.anchored else width * rules.temperature)
+    given = Pass(game, correspondence, frozen, rules, bounds, seeds, scale)
+    shards = shards_of(given)
     own = _Statistics(given)
     supposed = np.full(len(game.source.is_open), -1, np.int32)
     supposed_back = np.full(len(game.target.is_open), -1, np.int32)
@@ -341,9 +348,8 @@ def choose(offers: Sequence[Offers], width: Any, seed: int) -> tuple[Ids, Floats
     offered, offered_to, offered_keys = sides[1]
     hashes = tie_hash(offered, offered_to, seed)
     best, best_to, _ = best_of_each(offered_to, offered, offered_to, offered_keys, hashes)
-    partner = np.full(int(best_to.max()) + 1, -1, np.int32)
-    partner[best_to] = best
-    chosen = np.flatnonzero((partner[target] == source) & (keys >= keys.max() - width))
+    partners = best[np.searchsorted(best_to, target)]  # what is best for a source was offered to its target, too
+    chosen = np.flatnonzero((partners == source) & (keys >= keys.max() - width))
     order = np.lexsort((tie_hash(source[chosen], target[chosen], seed), -keys[chosen]))
     chosen = chosen[order][: None if width else 1]
     return np.column_stack([source[chosen], target[chosen]]).astype(np.int32), keys[chosen]
@@ -422,17 +428,6 @@ class _Statistics:
 
 
 # ---- compiled --------------------------------------------------------------------------------------------------------
-
-
-@numba.njit(cache=True)
-def _best(ids, keys, hashes):  # type: ignore[no-untyped-def]
-    """The place of the best pair of every id that occurs, in the order of ids."""
-    best = np.full(ids.max() + 1, -1, np.int64)
-    for place in range(len(ids)):
-        other = best[ids[place]]
-        if other < 0 or keys[place] > keys[other] or (keys[place] == keys[other] and hashes[place] < hashes[other]):
-            best[ids[place]] = place
-    return best[best >= 0]
 
 
 @numba.njit(cache=True)
