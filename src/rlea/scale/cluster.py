@@ -172,7 +172,7 @@ def connected(address: str) -> Iterator[int]:
         os.environ.setdefault("RAY_worker_niceness", "0")
         # Parts travel in files, so there is next to nothing in Ray's own memory.
         own = {"num_cpus": int(address.removeprefix(LOCAL)), "object_store_memory": 200 * 2**20}
-        ray.init(**quiet, **own, _node_ip_address="127.0.0.1")
+        ray.init("local", **quiet, **own, _node_ip_address="127.0.0.1")  # and not one that runs here already
     else:
         try:
             ray.init(address, log_to_driver=False, logging_level="ERROR")
