@@ -57,7 +57,7 @@ from rlea.evidence.channel import (
     silent_channel,
 )
 from rlea.evidence.collect import Evidence
-from rlea.evidence.dictionary.channel import LEAST_LINKS, is_useful
+from rlea.evidence.dictionary.channel import LEAST_LINKS
 from rlea.evidence.vectors import Csls, vector_channels
 from rlea.evidence.words import CODES
 from rlea.graph import GraphPair, Ids, Links, choose_pool
@@ -275,7 +275,7 @@ class Aligner:
     ) -> Links:
         """Without enough seeds: sure links of a first decision, where names need a dictionary to learn from them."""
         is_fitted = any(part.is_fitted for part in vectors)
-        if DICTIONARY not in self.channels or len(evidence.taught) or is_fitted or not is_useful(evidence.pair):
+        if DICTIONARY not in self.channels or len(evidence.taught) or is_fitted or not evidence.has_two_scripts:
             return Links.empty()
         outcome = self.decide(pair, *unseeded(pair, pair.train), vectors, evidence=evidence, progress=progress)
         if outcome.right is None:  # nobody knows how sure the links are
@@ -285,7 +285,7 @@ class Aligner:
 
     def _teach_seeds(self, evidence: Evidence, seeds: Links) -> None:
         """Let the dictionary learn from the seeds, and from what PARIS makes of them."""
-        if DICTIONARY not in self.channels or not are_enough(seeds) or not is_useful(evidence.pair):
+        if DICTIONARY not in self.channels or not are_enough(seeds) or not evidence.has_two_scripts:
             return
         known = [seeds]
         for channel in evidence.collect(seeds, seeds, [name for name in self.channels if name == PARIS]):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 from rlea.evidence import ATTRIBUTES, CHANNELS, DICTIONARY, NAMES, PARIS, STRUCTURE, VECTORS, WORDS
 from rlea.evidence.attributes.channel import attribute_channels
 from rlea.evidence.channel import Channel
-from rlea.evidence.dictionary.channel import dictionary_channels
+from rlea.evidence.dictionary.channel import dictionary_channels, is_useful
 from rlea.evidence.names import PROPOSALS, NameSearches, name_channels
 from rlea.evidence.paris.channel import paris_channels
 from rlea.evidence.vectors import vector_channels
@@ -57,6 +58,11 @@ class Evidence:
             DICTIONARY: lambda links: dictionary_channels(self.pair, links, progress),
             VECTORS: lambda links: vector_channels(self.vectors, *self.pair.entity_ids, progress),
         }
+
+    @cached_property
+    def has_two_scripts(self) -> bool:
+        """Whether a dictionary would have something to learn."""
+        return is_useful(self.pair)
 
     def teach(self, links: Links) -> None:
         """Let the dictionary learn from these links, seeds among them, in place of those that it had.
