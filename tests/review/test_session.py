@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 
+import rlea
 from review.conftest import NUMBER, SCRIPT, S, T
 from rlea.errors import InputError
+from rlea.io.synthetic import SyntheticSettings, write_synthetic
 from rlea.review.compare import marked
 from rlea.review.questions import ORDERS, Questions, in_order
-from rlea.review.session import Filters
+from rlea.review.session import Filters, Review
 
 
 def number_of(review, found):
@@ -236,3 +238,14 @@ def test_search_finds_both_sides_by_parts_and_identifiers(review):
     assert [hit["side"] for hit in review.search("Town 07", "target")] == ["target"]
     assert review.search("zzzz") == []
     assert review.search("script")[0]["name"] == SCRIPT
+
+
+def test_runs_by_structure_alone_begin_with_what_their_answers_say_about_others(review, tmp_path):
+    assert review.default_order == review.choices()["orders"][0] == "least confident"
+    write_synthetic(tmp_path / "pair", SyntheticSettings(num_entities=120))
+    files = {name: tmp_path / "pair" / f"{name}.nt" for name in ("source", "target")}
+    pair = rlea.read(*files.values(), seeds=tmp_path / "pair" / "seeds.tsv")
+    rlea.write(tmp_path / "run", rlea.align(pair, channels=("structure",)))
+    with Review.open(tmp_path / "run") as other:
+        assert other.default_order == other.choices()["orders"][0] == "doubt x reach"
+        assert sorted(other.choices()["orders"]) == sorted(review.choices()["orders"])

@@ -61,9 +61,11 @@ def label(
     order: Annotated[
         str,
         typer.Option(
-            help="Which questions come first: least confident, least margin, doubt x reach, learned or random."
+            help="Which questions come first: least confident (default), least margin, doubt x reach (default for runs "
+            "by structure alone), learned or random.",
+            show_default=False,
         ),
-    ] = "least confident",
+    ] = "",
     reviewer: Reviewer = "",
     blind: Blind = False,
     json_: Json = False,
@@ -78,7 +80,7 @@ def label(
     from rlea.review.session import Filters, Review
     from rlea.review.terminal import ask_questions
 
-    filters = Filters(order=order)
+    filters = Filters(order=order) if order else None
     with progress_bars(quiet or json_) as report:
         opened = Review.open(run, progress=report, live=True)
 
@@ -87,6 +89,7 @@ def label(
 
     more: dict[str, Any] = {"reviewer": reviewer or user_name(), "is_blind": blind, "read": read_key, "show": show}
     with opened:
+        filters = filters or Filters(order=opened.default_order)
         asked = ask_questions(opened, number, filters=filters, **more)
     if json_:
         print_json({**asdict(asked), "verdicts": str(opened.store.path)})

@@ -175,6 +175,7 @@ ORDERS: dict[str, Callable[[Questions], Floats]] = {
     "random": at_random,
 }
 DEFAULT_ORDER = "least confident"
+BY_STRUCTURE = "doubt x reach"  # for runs by structure alone, where nearly all that an answer brings is about others
 
 
 def in_order(questions: Questions, name: str) -> NDArray[np.int64]:

@@ -21,7 +21,7 @@ from rlea.record import as_dict, is_number
 from rlea.resumed import why_not
 from rlea.review.card import make_card
 from rlea.review.live import DECIDING, MAKING, READY, Decided, LiveAnswers
-from rlea.review.questions import DEFAULT_ORDER, LEARNED, ORDERS, Questions, in_order
+from rlea.review.questions import BY_STRUCTURE, DEFAULT_ORDER, LEARNED, ORDERS, Questions, in_order
 from rlea.serve.facts import Facts
 from rlea.verdicts import Entry, Verdicts, VerdictStore, resolve
 from rlea.views.explain import Run
@@ -346,10 +346,17 @@ class Review:
                 counts[name] += int(facts.having([name]).sum()) if len(facts.all_types) <= MOST_CLASSES else 1
         return [(name, local_name(name)) for name, _ in counts.most_common(MOST_CLASSES)]
 
+    @property
+    def default_order(self) -> str:
+        """The order that brings most on runs of this kind (docs/questions.md)."""
+        by_structure = self.run.trace is not None and not self.questions.channels
+        return BY_STRUCTURE if by_structure else DEFAULT_ORDER
+
     def choices(self) -> dict[str, Any]:
-        """What can be filtered by."""
+        """What can be filtered by; the first order is the one to begin with."""
+        orders = [name for name in ORDERS if name != LEARNED or self.live is not None]
         return {
-            "orders": [name for name in ORDERS if name != LEARNED or self.live is not None],
+            "orders": sorted(orders, key=lambda name: name != self.default_order),
             "scopes": list(SCOPES),
             "kinds": list(KINDS),
             "classes": self.classes,
