@@ -850,43 +850,42 @@ def passes_table() -> str:
 
 
 def cost_table() -> str:
-    """Processor seconds by stage, how they grow, and what large graphs would take."""
+    """Processor seconds by stage, files and memory; what large graphs take at least, if all went on as a line."""
     rows = load("cost_model.json")["rows"]
     sizes = [row["entities"] for row in rows]
     # At large sizes null models are drawn once: one game without matches, two with halves.
     often = {"matches taken out": 1, "halves": 2}
-    lines, ahead = [], dict.fromkeys(LARGE, 0.0)
+    lines, hours = [], dict.fromkeys(LARGE, 0.0)
     for stage in ("evidence", "describe pairs", *often):
-        own = [row["stages"].get(stage) for row in rows]
-        known = [(size, one) for size, one in zip(sizes, own, strict=True) if one]
-        if len(known) < 2:
-            continue
-        values = [one["seconds"] / (one["parts"] if stage in often else 1) for _, one in known]
-        factor, exponent = growth([size for size, _ in known], values)
-        hours = {size: often.get(stage, 1) * factor * size**exponent / 3600 for size in LARGE}
-        ahead = {size: ahead[size] + hours[size] for size in LARGE}
-        cells = ["" if one is None else f"{one['seconds']:,.1f}" for one in own]
-        lines.append([stage, *cells, f"{exponent:.2f}", *(f"{hours[size]:,.0f} h" for size in LARGE)])
-    factor, exponent = growth(sizes, [row["driver_seconds"] for row in rows])
-    alone = {size: factor * size**exponent / 3600 for size in LARGE}
-    cells = [f"{row['driver_seconds']:,.1f}" for row in rows]
-    lines.append(["the program itself", *cells, f"{exponent:.2f}", *(f"{alone[size]:,.0f} h" for size in LARGE)])
-    bytes_of = [row["bytes_shared"] + sum(one["bytes"] for one in row["stages"].values()) for row in rows]
+        own = [row["stages"][stage] for row in rows]
+        values = [one["seconds"] / one["parts"] * often[stage] if stage in often else one["seconds"] for one in own]
+        ahead = _on_a_line(sizes, values)
+        hours = {size: hours[size] + ahead[size] / 3600 for size in LARGE}
+        cells = [f"{one['seconds']:,.1f} ({one['parts']})" for one in own]
+        lines.append([f"s, {stage}", *cells, *(f"{ahead[size] / 3600:,.0f} h" for size in LARGE)])
+    memory = [max(one["peak_memory_mb"] for one in row["stages"].values()) for row in rows]
+    files = [(row["bytes_shared"] + sum(one["bytes"] for one in row["stages"].values())) / 1e9 for row in rows]
     for called, values, unit in (
-        ("GB of files", bytes_of, 1e-9),
-        ("GB of memory, program", [1e6 * row["driver_peak_mb"] for row in rows], 1e-9),
-        ("GB, a worker", [1e6 * max(one["peak_memory_mb"] for one in row["stages"].values()) for row in rows], 1e-9),
+        ("s, the program itself", [row["driver_seconds"] for row in rows], 3600.0),
+        ("GB of files", files, 1.0),
+        ("GB, the program", [row["driver_peak_mb"] / 1e3 for row in rows], 1.0),
+        ("GB, a worker", [one / 1e3 for one in memory], 1.0),
     ):
-        slope, least = statistics.linear_regression(sizes, values)
-        grown = [unit * (least + slope * size) for size in LARGE]
-        cells = [f"{unit * value:,.2f}" for value in values]
-        lines.append([called, *cells, "linear", *(f"{value:,.0f}" for value in grown)])
-    table = slim(markdown_table(["stage", *(f"{size:,}" for size in sizes), "exponent", *LARGE.values()], lines))
-    sums = ", ".join(
-        f"{name}: {ahead[size] / CORES:,.0f} h on one machine of {CORES} cores, {ahead[size] / CORES / 16:,.0f} h on 16"
+        ahead = _on_a_line(sizes, values)
+        ends = [f"{ahead[size] / unit:,.0f}{' h' if unit > 1 else ''}" for size in LARGE]
+        lines.append([called, *(f"{value:,.2f}" for value in values), *ends])
+    table = slim(markdown_table(["", *(f"{size:,}" for size in sizes), *LARGE.values()], lines))
+    sums = "; ".join(
+        f"{name} {hours[size] / CORES:,.1f} h, on 16 of these {hours[size] / CORES / 16:,.1f} h"
         for size, name in LARGE.items()
     )
-    return f"{table}\n\nThe divided stages alone, if nothing waited: {sums}."
+    return f"{table}\n\nThe divided stages alone on a machine of {CORES} cores, if none ever waited: {sums}."
+
+
+def _on_a_line(sizes: Sequence[float], values: Sequence[float]) -> dict[int, float]:
+    """Values of large sizes, by the line through those of the two largest ones."""
+    slope = (values[-1] - values[-2]) / (sizes[-1] - sizes[-2])
+    return {size: values[-1] + slope * (size - sizes[-1]) for size in LARGE}
 
 
 def main() -> None:

@@ -17,6 +17,7 @@ def use_small_parts(patch):
     patch.setattr(channel, "FEWEST_APART", 50)
     patch.setattr(null_model, "MOST_DRAWS", 1)
     patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    patch.setenv("RAY_worker_niceness", "0")  # on a busy machine they would else hardly get anywhere
 
 
 def seedless():
