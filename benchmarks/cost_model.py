@@ -104,7 +104,12 @@ def measure(size, workers):
         found = Aligner().fit(pair).match(pair)
     seconds = time.process_time() - start
     links = set(zip(found.source_ids.tolist(), found.target_ids.tolist(), strict=True))
-    row = {"entities": size, "triples": len(pair.source.triples), "recall": len(links & right) / len(right)}
+    row = {
+        "entities": size,
+        "fingerprint": pair.fingerprint,
+        "triples": len(pair.source.triples),
+        "recall": len(links & right) / len(right),
+    }
     row |= {"driver_seconds": seconds, "driver_peak_mb": peak_memory.peak_mb(), "stages": told.as_dict()["stages"]}
     return row | {"bytes_shared": told.bytes_shared, "num_passes": len(Timed.passes), "a_pass": of_passes()}
 
@@ -132,7 +137,11 @@ def measure_pass(size):
     peak_memory.reset_peak()
     with playing_by(partial(play_in_supersteps, Timed, WIDTH, SHARDS)):
         found = play_fixed(problem, PassSettings(), prior)
-    row = {"entities": size, "right": float((counterpart[found.source_ids] == found.target_ids).mean())}
+    row = {
+        "entities": size,
+        "fingerprint": pair.fingerprint,
+        "right": float((counterpart[found.source_ids] == found.target_ids).mean()),
+    }
     return row | {"peak_mb": peak_memory.peak_mb(), "a_pass": of_passes()}
 
 

@@ -115,6 +115,7 @@ def by_width(widths):
             links = set(zip(source.tolist(), target.tolist(), strict=True))
             expected = expected or links
             row = {"pair": name, "entities": pair.source.num_entities, "width": width, "links": len(links)}
+            row["fingerprint"] = pair.fingerprint
             row |= {"right": len(links & right), "same": len(links & expected) / len(expected)}
             yield row | {"rounds": len(links) if width is None else len(rounds)}
 

@@ -22,7 +22,7 @@ from rlea.agent.passes import Decisions, PassSettings
 from rlea.agent.propagation import PropagationSettings
 from rlea.errors import InputError
 from rlea.evaluation.metrics import link_metrics
-from rlea.evidence import ATTRIBUTES, NAMES, PARIS, STRUCTURE, VECTORS, WORDS
+from rlea.evidence import ATTRIBUTES, CHANNELS, NAMES, PARIS, STRUCTURE, VECTORS, WORDS
 from rlea.evidence.channel import describe_pairs
 from rlea.evidence.collect import Evidence
 from rlea.evidence.paris.channel import CERTAINTY_UNIT, MOST_CERTAINTY
@@ -648,7 +648,7 @@ def test_parameters_and_repr(planted, few):
     assert Aligner(**fresh.get_params()).get_params() == fresh.get_params()
     assert fresh.get_params() == {"channels": (NAMES, WORDS), "encoder": "", "seed": 3, "settings": AgentSettings()}
     assert repr(fresh) == "Aligner(channels=names,words, seed=3, not fitted)"
-    assert repr(few) == "Aligner(channels=structure,names,words,attributes,paris, seed=0, fitted)"
+    assert repr(few) == f"Aligner(channels={','.join(CHANNELS)}, seed=0, fitted)"
 
 
 # ---- files ----------------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from .clusters import QUIET, links_here, links_on, use_small_parts, with_origina
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'rlea[cluster]'")
 
+pytestmark = pytest.mark.slow  # several machines on one: minutes where that is busy
 for module in (sys.modules[__name__], clusters):  # workers cannot import tests
     ray.cloudpickle.register_pickle_by_value(module)
 STORE = 80 * 2**20
@@ -86,10 +87,9 @@ def test_a_node_that_is_removed_costs_its_parts(expected, two_nodes, monkeypatch
     def remove_in_the_middle(self, news, round_):
         if round_ == 4 and not count:
             count.append(round_)
-            _, worker, *_ = ray.get(self.hosts[0].call.remote("", 0, "", ()))
-            parent = int(Path(f"/proc/{worker.split(':')[1]}/stat").read_text().split()[3])
-            (lost,) = [one for one in added if one.all_processes["raylet"][0].process.pid == parent]
-            nodes.remove_node(lost)
+            workers = [ray.get(host.call.remote("", 0, "", ()))[1] for host in self.hosts]
+            parents = {int(Path(f"/proc/{one.split(':')[1]}/stat").read_text().split()[3]) for one in workers}
+            nodes.remove_node(next(one for one in added if one.all_processes["raylet"][0].process.pid in parents))
         return hear(self, news, round_)
 
     monkeypatch.setattr(cluster.SpreadShards, "hear", remove_in_the_middle)

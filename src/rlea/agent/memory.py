@@ -126,19 +126,20 @@ def supposed_correspondence(graphs: Graphs, links: Links) -> Floats:
     a relation that leads away from a linked entity is likely to correspond to one of those of its counterpart: the
     links where both are seen, less those that would be by coincidence, over the geometric mean of those where each is.
     """
-    seen = [_relations_of(*one) for one in ((graphs.source, links.source_ids), (graphs.target, links.target_ids))]
-    both = seen[0].T @ seen[1]  # whole numbers: every sum is exact
-    here, there = (part.sum(axis=0, dtype=np.float32) for part in seen)
+    both = np.zeros((len(graphs.source.functionality), len(graphs.target.functionality)), np.float32)
+    here, there = np.zeros(both.shape[0], np.float32), np.zeros(both.shape[1], np.float32)
+    for source, target in zip(links.source_ids.tolist(), links.target_ids.tolist(), strict=True):
+        own, other = _relations_of(graphs.source, source), _relations_of(graphs.target, target)
+        both[np.ix_(own, other)] += 1
+        here[own] += 1
+        there[other] += 1
     chance = np.outer(here, there) / np.float32(max(1, len(links)))
     return np.asarray(np.maximum(both - chance, 0) / (np.sqrt(np.outer(here, there)) + SMOOTHING), np.float32)
 
 
-def _relations_of(around: Neighbourhood, ids: Ids) -> Floats:
-    """Which oriented relations lead away from each of some entities: 1 or 0, (num_ids, num_oriented)."""
-    result = np.zeros((len(ids), len(around.functionality)), np.float32)
-    for row, entity in enumerate(ids.tolist()):
-        result[row, around.relation_ids[around.starts[entity] : around.starts[entity + 1]]] = 1
-    return result
+def _relations_of(around: Neighbourhood, entity: int) -> Ids:
+    """The oriented relations that lead away from an entity, each once."""
+    return np.unique(around.relation_ids[around.starts[entity] : around.starts[entity + 1]])
 
 
 def opposite(oriented: Ids, num_oriented: int) -> Ids:

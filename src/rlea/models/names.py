@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from functools import cache
 
-from rlea.graph import GraphPair
-from rlea.graph.names import named, plain
+from rlea.graph import GraphPair, KnowledgeGraph
+from rlea.graph.names import is_opaque, plain
 from rlea.progress import Progress, silent
 from rlea.search.bags import count_terms, having, weigh_terms
 from rlea.search.embeddings import Embeddings
@@ -30,8 +30,7 @@ def embed_names(
     settings = settings or NamesSettings()
     progress("names", 0, 1)
     cut = cache(lambda word: pieces(word, settings))  # words recur
-    # What is only the code that an identifier ends in means nothing in another graph.
-    names = [plain(name) for name in (*named(pair.source), *named(pair.target))]
+    names = [plain(name) for graph in (pair.source, pair.target) for name in _meant(graph)]
     # A piece that occurs once connects nothing, but without it the rest would look too similar.
     counts = count_terms([piece for word in name.split() for piece in cut(word)] for name in names)
     both = weigh_terms(counts, having(counts))
@@ -39,6 +38,14 @@ def embed_names(
     info = {"model": "names", "settings": asdict(settings), "uses": "names"}
     count = pair.source.num_entities
     return Embeddings(both[:count], both[count:], name="names", measure="cosine", info=info, is_fitted=False)
+
+
+def _meant(graph: KnowledgeGraph) -> list[str]:
+    """The name of every entity, "" where it is only the number that its identifier ends in."""
+    return [
+        "" if is_opaque(name, identifier) else name
+        for name, identifier in zip(graph.names, graph.entities, strict=True)
+    ]
 
 
 def pieces(word: str, settings: NamesSettings) -> list[str]:

@@ -394,7 +394,8 @@ $("threshold").addEventListener("input", showThreshold);
 $("text").addEventListener("input", () => search().catch(() => trouble("The server does not answer.")));
 $("search").addEventListener("submit", (event) => {
   event.preventDefault();
-  $("found").querySelector("button:not(:disabled)")?.focus();
+  // What is shown may still be of the text before: the answer would go to another one.
+  search().then(() => $("found").querySelector("button:not(:disabled)")?.focus()).catch(() => trouble("The server does not answer."));
 });
 $("filters").addEventListener("submit", (event) => event.preventDefault());
 $("filters").addEventListener("change", () => {
