@@ -169,7 +169,7 @@ def main() -> None:
             if options.json:
                 every = ",".join(str(row["entities"]) for row in rows)
                 told = f"million.py --folder DIR --sizes {every} --hubs {options.hubs}"
-                keep(options.json, told, rows=rows, exponents=grows, pair=PAIR, hubs=options.hubs, seed=0)
+                keep(options.json, told, rows=rows, exponents=grows, settings=PAIR, hubs=options.hubs, seed=0)
     print("  exponents", grows)
 
 

@@ -33,6 +33,8 @@ def test_what_is_no_size_is_refused(text):
 def test_a_budget_is_for_the_agent(pair):
     with pytest.raises(rlea.InputError, match="--memory is for the agent"):
         rlea.align(pair, matcher="mutual", memory="8GB")
+    with pytest.raises(rlea.InputError, match="joint rounds have no bound"):
+        rlea.align(pair, matcher="rlea", embedding="aligne", joint=1, memory="8GB")
 
 
 def test_each_level_gives_up_more_and_takes_less(pair):

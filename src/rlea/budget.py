@@ -63,7 +63,7 @@ def choose_frugality(pair: GraphPair, memory: str) -> tuple[Frugality | None, st
             return level, f"to stay within {memory}, {told} are proposed for an entity, and {kept}"
     raise InputError(
         f"graphs of this size need about {needed / 1000:.1f} GB at least, and --memory is {memory}",
-        remedy="give more, or --matcher best-first, which looks at names alone",
+        remedy="give more, or use --matcher best-first without --memory, which looks at names alone",
     )
 
 

@@ -87,9 +87,11 @@ def align(
     own = pair if merged is None else merged.merge(pair)
     inputs = make_inputs(own, settings, progress, device, checkpoint).begin(settings)
     if cluster:
-        from rlea.scale.cluster import on_cluster
+        from rlea.scale.cluster import digest_of, on_cluster
 
+        files = [name for name in (settings.agent, settings.encoder, *settings.embedding) if name]
         about = {"fingerprint": own.fingerprint, "settings": asdict(settings)}
+        about |= {"never linked, files": digest_of(own.cannot_link, files)}
         with on_cluster(cluster, None if work is None else Path(work), about) as told:
             decision = decide(inputs)
         decision = replace(decision, info={**decision.info, "cluster": told.as_dict()})

@@ -126,6 +126,11 @@ def check_settings(
     parse_memory(settings.memory)
     if settings.memory and not has_agent:
         raise InputError("--memory is for the agent, which is not asked for", remedy="leave it out")
+    if settings.memory and (settings.agent or settings.joint):
+        what = (
+            "a trained agent keeps as much as it was trained with" if settings.agent else "joint rounds have no bound"
+        )
+        raise InputError(f"--memory means nothing here: {what}", remedy="leave it out")
     check_agent(settings, names)
     uncalibrated = [name for name in names if not DECIDERS[name].channels or is_paper(replace(settings, matcher=name))]
     if settings.precision and uncalibrated:

@@ -11,7 +11,7 @@ from rlea.evidence.dictionary.channel import LEAST_LINKS, dictionary_channels
 from rlea.evidence.dictionary.corpus import has_signs, read_foreign, read_words
 from rlea.evidence.dictionary.translation import CrossFitted
 from rlea.graph import GraphPair, KnowledgeGraph, Links
-from rlea.search.pairs import Pairs
+from rlea.search.pairs import Pairs, numbers
 
 SOUNDS = [a + b for a in "bdklmnrstv" for b in "aeiou"]
 SIGNS = "巴贝比博布达德迪多杜卡克基科库拉莱利洛卢马梅米莫穆纳内尼诺努腊雷里罗鲁萨塞西索苏塔特蒂托图瓦韦维沃武"
@@ -212,3 +212,21 @@ def test_unrelated_graphs_in_two_languages_have_no_links():
         assert len(rlea.align(pair).matching) == 0
     except rlea.InputError as error:
         assert "nothing to begin with" in str(error)  # noqa: PT017
+
+
+@pytest.mark.parametrize("names", [[str(100_000 + n) for n in range(150)], ["ab"] * 120 + [""] * 30])
+def test_names_with_next_to_no_letters_on_the_other_side(names):
+    pair = make_pair(plant(150)[0], names, 130)
+    for channel in dictionary_channels(pair, pair.train):
+        assert np.isfinite(channel.score(channel.proposals)).all()
+
+
+def test_names_are_translated_in_large_graphs_too(monkeypatch):
+    pair = make_pair(*plant(300), 200)
+    (exact,) = dictionary_channels(pair, pair.train)
+    monkeypatch.setattr("rlea.graph.size.LARGE", 100)
+    (found,) = dictionary_channels(pair, pair.train)
+    right = Pairs.of(pair.test.source_ids, pair.test.target_ids)
+    assert "recall" not in exact.info
+    assert found.info["recall"] > 0.5
+    assert np.isin(numbers(right), numbers(found.proposals)).mean() > 0.8

@@ -12,7 +12,7 @@ from rlea.errors import InputError
 from rlea.io.synthetic import SyntheticSettings, generate
 from rlea.io.writers.graphs import write_graph
 from rlea.scale import cluster
-from rlea.scale.cluster import HERE, check_address, claim_folder
+from rlea.scale.cluster import HERE, check_address, claim_folder, digest_of
 from rlea.tasks import begin, blocks, shared
 
 from . import clusters
@@ -126,3 +126,19 @@ def test_without_an_executor_parts_are_done_where_they_stand():
     end = begin("adding", partial(done.append), 1)
     assert done == [1]
     assert end() is None
+
+
+def test_a_digest_tells_what_decides_beside_graphs_and_settings(tmp_path):
+    file = tmp_path / "agent.safetensors"
+    file.write_bytes(b"one")
+    some, others = ([np.array([1, 2])], [np.array([1, 3])])
+    before = digest_of(some, [str(file), "aligne"])
+    assert before == digest_of(some, [str(file), "aligne"]) != digest_of(others, [str(file), "aligne"])
+    file.write_bytes(b"two")
+    assert digest_of(some, [str(file), "aligne"]) != before
+
+
+def test_a_folder_whose_record_is_damaged_is_of_another_run(tmp_path):
+    (tmp_path / "run.json").write_text("{")
+    with pytest.raises(InputError, match="holds parts of another run"):
+        claim_folder(tmp_path, {})

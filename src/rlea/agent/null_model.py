@@ -266,7 +266,7 @@ def take_out(problem: Problem, decisions: Decisions, draw: int) -> TakenOut:
 def take_out_few(problem: Problem, decisions: Decisions) -> TakenOut:
     """The same for large graphs: of so few links that only what is around them has to be decided again.
 
-    That are the freed entities, those with which they were candidates, and those to which the latter were linked.
+    These are the freed entities, those with which they were candidates, and those to which the latter were linked.
     """
     graphs, pairs = problem.graphs, decisions.pairs
     order = np.random.default_rng(TAKEN_OUT).permutation(len(decisions.source_ids))

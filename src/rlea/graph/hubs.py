@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from rlea.graph import KnowledgeGraph
 
-LARGE = 200_000  # entities; smaller graphs are not pruned, whatever they cost
+LARGE = 200_000  # entities from which on matchers over candidates do not see hubs (`deciders.Inputs.task`)
 # Pairs of neighbours that an entity may cost on average: a few large hubs cost as much as all the rest together.
 PAIRS_PER_ENTITY = 30
 CROWD = 6_000  # neighbours by one relation: of two such hubs 36 million pairs would be looked at

@@ -8,13 +8,14 @@ goes on with the parts that are not there yet.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import platform
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
@@ -22,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rlea import peak_memory
 from rlea.agent.passes import playing_by
@@ -112,10 +114,14 @@ def on_cluster(
         with connected(address) as workers:
             facts = Facts(address, workers)
             cluster = Cluster(own, facts)
-            with executed_by(cluster), playing_by(partial(cluster.play, most_alone)):
-                yield facts
-            cluster.close()
-        shutil.rmtree(own)
+            check_machines(folder)
+            try:
+                with executed_by(cluster), playing_by(partial(cluster.play, most_alone)):
+                    yield facts
+            finally:
+                cluster.close()
+        # Files that are still mapped somewhere may stay on a network drive: no reason to lose what was found.
+        shutil.rmtree(own, ignore_errors=True)
     finally:
         if folder is None:
             shutil.rmtree(own, ignore_errors=True)
@@ -134,18 +140,46 @@ def check_address(address: str) -> None:
         raise InputError("--cluster needs Ray", remedy="pip install 'rlea[cluster]'") from problem
 
 
+def check_machines(folder: Path | None) -> None:
+    """Refuse a cluster without processors, and a folder of this machine alone for a cluster of several."""
+    import ray
+
+    able = [one for one in ray.nodes() if one["Alive"] and one["Resources"].get("CPU", 0) >= 1]
+    if not able:
+        raise InputError("the cluster has no processors", remedy="start workers: ray start --address=...")
+    if folder is None and len({one["NodeManagerHostname"] for one in able}) > 1:
+        raise InputError("the cluster has several machines", remedy="add --work, a folder that all of them see")
+
+
 def claim_folder(folder: Path, about: dict[str, Any]) -> None:
     """Make the folder of a run; one that another run has begun is refused."""
     mine = json.loads(json.dumps({**about, "versions": versions(), "commit": commit()}, default=str, sort_keys=True))
     place = folder / ABOUT
     if place.exists():
-        if json.loads(place.read_text(encoding="utf-8")) != mine:
+        try:
+            is_mine = json.loads(place.read_text(encoding="utf-8")) == mine
+        except ValueError:
+            is_mine = False
+        if not is_mine:
             raise InputError("holds parts of another run", path=folder, remedy="name another folder, or remove it")
         return
     if folder.exists() and any(folder.iterdir()):
         raise InputError("is not empty, and holds no run", path=folder, remedy="name another folder")
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     place.write_text(json.dumps(mine, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def digest_of(arrays: Iterable[NDArray[Any]], files: Iterable[str]) -> str:
+    """A digest of arrays, and of the content of files and folders; names that are none of these are left out."""
+    found = hashlib.sha256()
+    for part in arrays:
+        found.update(part.tobytes() + b"|")
+    for name in files:
+        place = Path(name)
+        for file in sorted(place.rglob("*")) if place.is_dir() else [place]:
+            if file.is_file():
+                found.update(hashlib.sha256(file.read_bytes()).digest())
+    return found.hexdigest()
 
 
 def versions() -> dict[str, str]:
@@ -279,6 +313,9 @@ class Cluster:
         except ray.exceptions.RayTaskError as problem:
             if isinstance(problem.cause, InputError):
                 raise problem.cause from None
+            if isinstance(problem.cause, ModuleNotFoundError):
+                what, remedy = f"a worker has no {problem.cause.name}", "install rlea and its packages on all machines"
+                raise InputError(what, remedy=remedy) from problem
             raise
 
     def close(self) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import mmap
 import os
 import pickle
+import platform
 import struct
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ def write_object(path: Path, value: Any) -> int:
     raw = [buffer.raw() for buffer in buffers]
     sizes = pickle.dumps([len(content), *(part.nbytes for part in raw)])
     # Two processes may do the same part, if one of them was taken for lost.
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    partial = path.with_name(f".{path.name}.{platform.node()}.{os.getpid()}")
     with partial.open("wb") as file:
         file.write(_HEAD.pack(len(sizes)) + sizes)
         for part in (content, *raw):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,7 +74,11 @@ def dictionary_channels(pair: GraphPair, links: Links, progress: Progress = sile
     is_turned = apart < 0  # the target's names are translated into those of the source
     ids = [np.asarray(ids, np.int64) for ids in (links.source_ids, links.target_ids)]
     of_foreign, of_words = (1, 0) if is_turned else (0, 1)
+    order = np.lexsort(ids)  # what is counted is added up in this order
+    ids = [part[order] for part in ids]
     known = np.array([names[0][s] != "" and names[1][t] != "" for s, t in zip(*ids, strict=True)], np.bool_)
+    if known.sum() < LEAST_LINKS:
+        return []
     foreign, words = read_foreign(names[of_foreign]), read_words(names[of_words])
     dictionary = CrossFitted.learn(foreign, words, ids[of_foreign][known], ids[of_words][known])
 
@@ -88,15 +93,17 @@ def dictionary_channels(pair: GraphPair, links: Links, progress: Progress = sile
         return np.column_stack([share, np.minimum(gain, MOST_GAIN) / GAIN_UNIT]).astype(np.float32)
 
     vectors = expected_vectors(dictionary)
+    searched: dict[str, Any] = {}
     if is_large(pair.source.num_entities, pair.target.num_entities):
-        nearest = search_terms(vectors, PROPOSALS).pairs
+        by_terms = search_terms(vectors, PROPOSALS)
+        nearest, searched = by_terms.pairs, {"recall": round(by_terms.recall, 4), "sampled": by_terms.sampled}
     else:
         pools = pair.entity_ids
         nearest = Pairs.of_candidates(find_candidates(vectors, pools[of_foreign], pools[of_words], EXPECTED, progress))
     if is_turned:
         nearest = Pairs.of(nearest.target_ids, nearest.source_ids)
     proposals = nearest.some(is_near(nearest, score(nearest)[:, 0], PROPOSALS)) if len(nearest) else nearest
-    info = {"links": int(known.sum()), "dictionary": entries(dictionary, is_turned)}
+    info = {"links": int(known.sum()), "dictionary": entries(dictionary, is_turned), **searched}
     meanings = ("share of both names that translates", "by how much the words are likelier than by chance (nats)")
     columns = ("translation", "words translated")
     return [Channel(DICTIONARY, columns, proposals, score, info, rows, meanings)]
@@ -112,7 +119,10 @@ def readable(pair: GraphPair, links: Links) -> tuple[tuple[str, ...], tuple[str,
 
 def signs_apart(names: tuple[tuple[str, ...], tuple[str, ...]]) -> float:
     """By how much the share of names with other letters than Latin ones is larger in the source than in the target."""
-    one, other = (sum(map(has_signs, side)) / max(1, sum(name != "" for name in side)) for side in names)
+    counts = [sum(name != "" for name in side) for side in names]
+    if not all(counts):  # names of one graph alone translate into nothing
+        return 0.0
+    one, other = (sum(map(has_signs, side)) / count for side, count in zip(names, counts, strict=True))
     return one - other
 
 

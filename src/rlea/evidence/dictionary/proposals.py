@@ -66,7 +66,7 @@ def _expect(tables, is_own, chunk_starts, chunk_letters, size):  # type: ignore[
     phrase_starts, phrases = tables[4], tables[5]
     meaning_starts, word_of, counts, priors, seen, logs = tables[14:]
     num_names = len(starts) - 1
-    likeliest = np.empty((len(logs), LIKELIEST), np.int64)
+    likeliest = np.full((len(logs), LIKELIEST), -1)  # -1 where there are fewer chunks
     for sign in range(len(logs)):
         _choose(logs, sign, likeliest)
     values, touched, num_touched = np.zeros(size), np.empty(size, np.int64), 0
@@ -160,6 +160,8 @@ def _spell_triples(  # type: ignore[no-untyped-def]
         begin = 1
     for a in range(LIKELIEST):
         chunk_a = likeliest[signs[place], a]
+        if chunk_a < 0:
+            break
         chance_a = exp_of(logs[signs[place], chunk_a])
         size_a = _append(chunk_a, chunk_starts, chunk_letters, letters, begin)
         done_a = size_a
@@ -171,6 +173,8 @@ def _spell_triples(  # type: ignore[no-untyped-def]
             continue
         for b in range(LIKELIEST):
             chunk_b = likeliest[signs[place + 1], b]
+            if chunk_b < 0:
+                break
             chance_b = chance_a * exp_of(logs[signs[place + 1], chunk_b])
             size_b = _append(chunk_b, chunk_starts, chunk_letters, letters, size_a)
             done_b = size_b
@@ -182,6 +186,8 @@ def _spell_triples(  # type: ignore[no-untyped-def]
                 continue
             for c in range(LIKELIEST):
                 chunk_c = likeliest[signs[place + 2], c]
+                if chunk_c < 0:
+                    break
                 chance_c = chance_b * exp_of(logs[signs[place + 2], chunk_c])
                 size_c = _append(chunk_c, chunk_starts, chunk_letters, letters, size_b)
                 num_touched = _add_triples(letters, size_b, size_a, size_c, chance_c, values, touched, num_touched)
